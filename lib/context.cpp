@@ -9,9 +9,9 @@
 #include <cstring>
 #include <new>
 
+#include "choose/retired.hpp"
 #include "environment.hpp"
 #include "ops/ops.hpp"
-#include "retired.hpp"
 #include "status.hpp"
 
 namespace lockstep::lib {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "calibration.hpp"
-#include "registry.hpp"
-#include "remembered.hpp"
+#include "choose/calibration.hpp"
+#include "choose/remembered.hpp"
+#include "load/registry.hpp"
 
 namespace lockstep::lib {
 

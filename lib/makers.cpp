@@ -2,8 +2,8 @@
 // without reading the header.
 #include <cstring>
 
+#include "bits/reductions.hpp"
 #include "lockstep/lockstep.h"
-#include "reductions.hpp"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "call/enough_stack.hpp"
 #include "context.hpp"
-#include "enough_stack.hpp"
 #include "options.hpp"
 
 namespace lockstep::lib {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "float_environment.hpp"
+#include "call/float_environment.hpp"
 #include "lockstep/lockstep.h"
 #include "shown.hpp"
 #include "text.hpp"

@@ -1,5 +1,5 @@
 // calibrate.cpp - lockstep calibrate: times typical calls on this machine's CPU and
-// devices and writes the times to the file that the library reads (lib/calibration.cpp).
+// devices and writes the times to the file that the library reads (lib/choose/calibration.cpp).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "../lib/cost.hpp"
+#include "../lib/choose/cost.hpp"
 #include "bench/calls.hpp"
 #include "file.hpp"
 #include "progress.hpp"

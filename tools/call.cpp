@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "axes.hpp"
-#include "reductions.hpp"
+#include "bits/reductions.hpp"
 
 namespace lockstep::tool {
 namespace {

@@ -1,9 +1,9 @@
 // cli.cpp - see cli.hpp.
 #include "cli.hpp"
 
+#include "choose/retired.hpp"
 #include "legend.hpp"
 #include "option_names.hpp"
-#include "retired.hpp"
 
 namespace lockstep::tool {
 

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "bits/reductions.hpp"
 #include "call.hpp"
 #include "json.hpp"
 #include "option_names.hpp"
 #include "progress.hpp"
-#include "reductions.hpp"
 
 namespace lockstep::tool {
 namespace {

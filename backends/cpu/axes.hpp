@@ -1,6 +1,8 @@
-// axes.hpp - the axes of two arrays that hold the same elements in two orders, as few of them as the strides allow;
-// used by permute and convert.
+// axes.hpp - the axes of two arrays that hold the same elements in two orders, as few of them as the strides allow, and
+// what they are for the walks of tiles.hpp; used by permute, convert and map.
 #pragma once
+
+#include <optional>
 
 #include "tiles.hpp"
 
@@ -46,6 +48,54 @@ inline void in_order_of_src(tiles& t) {
       t.outer[l] = t.outer[l - 1];
       t.outer[l - 1] = slower;
     }
+}
+
+// The axes of a move whose elements have `from` bytes in src and `to` in dst.
+struct move_axes : fused_axes {
+  int64_t from = 0, to = 0;
+
+  // The axis along which src's elements are contiguous; -1 if there is none.
+  int dense_in_src() const {
+    for (int k = 0; k < axes; ++k)
+      if (axis[k].src == from) return k;
+    return -1;
+  }
+  // All axes but two (or one, named twice), which are not yet the rows and columns of the matrices.
+  tiles without(int a, int b) const {
+    tiles t;
+    t.log2_bytes = log2_of(static_cast<size_t>(to));
+    for (int k = 0; k < axes; ++k)
+      if (k != a && k != b) t.outer[t.axes++] = axis[k];
+    return t;
+  }
+  // Both sides run along one axis, or along none.
+  std::optional<tiles> runs() const {
+    const int last = axes - 1;
+    tiles t = without(last, last);
+    if (axes == 0) return t;
+    if (dense_in_src() != last || axis[last].dst != to) return {};
+    t.cols = axis[last].count;
+    t.dst_ld = axis[last].dst;
+    return t;
+  }
+  // src runs along one axis and dst along another: rows and columns of matrices.
+  std::optional<tiles> matrices() const {
+    const int along_src = dense_in_src(), along_dst = axes - 1;
+    if (along_src < 0 || along_src == along_dst || axis[along_dst].dst != to) return {};
+    tiles t = without(along_src, along_dst);
+    t.cols = axis[along_src].count;
+    t.dst_ld = axis[along_src].dst;
+    t.rows = axis[along_dst].count;
+    t.src_ld = axis[along_dst].src;
+    return t;
+  }
+};
+
+// The runs in the order of src.
+inline std::optional<tiles> copies_of(const move_axes& a) {
+  std::optional<tiles> t = a.runs();
+  if (t) in_order_of_src(*t);
+  return t;
 }
 
 }  // namespace lockstep::cpu

@@ -9,7 +9,6 @@
 // Source  this file; the transposes of blocks are those of tiles.cpp.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "axes.hpp"
 #include "convert_kernels.hpp"
@@ -35,8 +34,7 @@ struct conversion {
   kernel plain, widen, round;
   void (*function)(double* x, int64_t n);  // nullptr: convert
   double scale;
-  int64_t from, to;  // bytes of an element of src, of dst
-  fused_axes axes;
+  move_axes axes;
   double moved;  // bytes, both ways
 
   conversion(const lockstep_queue& queue, const lockstep_call& call)
@@ -47,16 +45,16 @@ struct conversion {
         widen(kernels.run[d.dtype - 1][LOCKSTEP_F64 - 1]),
         round(kernels.run[LOCKSTEP_F64 - 1][d.result - 1]),
         function(of),
-        scale(d.scale),
-        from(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
-        to(static_cast<int64_t>(lockstep_dtype_bytes(d.result))) {
+        scale(d.scale) {
+    axes.from = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+    axes.to = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
     double elements = 1;
     for (int k = 0; k < d.rank; ++k) {
-      axes.add(d.shape[k], d.src_strides[k] * from, d.dst_strides[k] * to);
+      axes.add(d.shape[k], d.src_strides[k] * axes.from, d.dst_strides[k] * axes.to);
       elements *= static_cast<double>(d.shape[k]);
     }
     axes.fuse();
-    moved = elements * static_cast<double>(from + to);
+    moved = elements * static_cast<double>(axes.from + axes.to);
   }
 
   // n elements that are contiguous on both sides.
@@ -66,57 +64,16 @@ struct conversion {
     const auto* in = static_cast<const char*>(src);
     auto* out = static_cast<char*>(dst);
     // Blocks after the first begin where a line of dst does.
-    const int64_t past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % line) / to;
+    const int64_t past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % line) / axes.to;
     for (int64_t some = std::min(n, doubles - past); n > 0; some = std::min(n, doubles)) {
       widen(in, x, some, 1, false);
       for (int64_t k = some; k % 8 != 0; ++k) x[k] = 0;
       function(x, (some + 7) / 8 * 8);
       round(x, out, some, scale, stream);
-      in += some * from, out += some * to, n -= some;
+      in += some * axes.from, out += some * axes.to, n -= some;
     }
   }
 };
-
-// The walk over the axes that are neither rows nor cols; strides in bytes, as in tiles.hpp.
-tiles outer_axes(const fused_axes& a, int without, int and_without) {
-  tiles t;
-  for (int k = 0; k < a.axes; ++k)
-    if (k != without && k != and_without) t.outer[t.axes++] = a.axis[k];
-  return t;
-}
-
-// The axis along which src's elements are contiguous; -1 if there is none.
-int dense_in_src(const conversion& c) {
-  for (int k = 0; k < c.axes.axes; ++k)
-    if (c.axes.axis[k].src == c.from) return k;
-  return -1;
-}
-
-// Both sides run along one axis.
-std::optional<tiles> runs_of(const conversion& c) {
-  const fused_axes& a = c.axes;
-  const int last = a.axes - 1;
-  tiles t = outer_axes(a, last, last);
-  if (a.axes == 0) return t;
-  if (dense_in_src(c) != last || a.axis[last].dst != c.to) return {};
-  t.cols = a.axis[last].count;
-  in_order_of_src(t);
-  return t;
-}
-
-// Matrices of the two axes along which src and dst run.
-std::optional<tiles> matrices_of(const conversion& c) {
-  const fused_axes& a = c.axes;
-  const int along_src = dense_in_src(c), along_dst = a.axes - 1;
-  if (along_src < 0 || along_src == along_dst || a.axis[along_dst].dst != c.to) return {};
-  tiles t = outer_axes(a, along_src, along_dst);
-  t.log2_bytes = log2_of(static_cast<size_t>(c.to));
-  t.cols = a.axis[along_src].count;
-  t.dst_ld = a.axis[along_src].dst;
-  t.rows = a.axis[along_dst].count;
-  t.src_ld = a.axis[along_dst].src;
-  return t;
-}
 
 bool beyond_caches(const lockstep_queue& queue, const conversion& c) {
   return c.moved >= static_cast<double>(queue.tuned->moves.stream_bytes);
@@ -130,16 +87,16 @@ int64_t phase_of(const char* dst, int64_t bytes) {
 void run_runs(const lockstep_queue& queue, const conversion& c, const tiles& t, const char* src, char* dst) {
   const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
   const move_tuning& tuned = queue.tuned->moves;
-  const bool stream = beyond_caches(queue, c) && t.cols * c.to >= tuned.streamed_run;
-  const int64_t share = tuned.copy_bytes / c.to, pieces = (t.cols - 1) / share + 1;
-  const int64_t tasks = lockstep::cpu::matrices_of(t) * pieces;
+  const bool stream = beyond_caches(queue, c) && t.cols * c.axes.to >= tuned.streamed_run;
+  const int64_t share = tuned.copy_bytes / c.axes.to, pieces = (t.cols - 1) / share + 1;
+  const int64_t tasks = matrices_of(t) * pieces;
   const bool alone = c.moved < static_cast<double>(tuned.one_thread_bytes);
   over_ranges(queue, tasks, alone ? tasks : 1, [&](int64_t first, int64_t last) {
     int64_t part = first % pieces;
     odometer at(t, src, dst, first / pieces);
     for (int64_t task = first; task < last; ++task) {
       const int64_t start = part * share, some = std::min(share, t.cols - start);
-      c.run(at.src + start * c.from, at.dst + start * c.to, some, stream);
+      c.run(at.src + start * c.axes.from, at.dst + start * c.axes.to, some, stream);
       if (++part < pieces) continue;
       part = 0;
       at.next();
@@ -151,7 +108,7 @@ void run_runs(const lockstep_queue& queue, const conversion& c, const tiles& t, 
 // Rows [first, last) of a piece of src to a block; rows farther on, or of the next piece, are prefetched.
 void convert_rows(const conversion& c, const tiles& t, const char* src, char* block, int64_t pitch, int64_t first,
                   int64_t last, int64_t rows, int64_t cols, bool goes_on) {
-  const int64_t bytes = cols * c.from;
+  const int64_t bytes = cols * c.axes.from;
   for (int64_t row = first; row < last; ++row) {
     const bool below = row + rows_ahead < rows;
     const char* const then =
@@ -163,7 +120,7 @@ void convert_rows(const conversion& c, const tiles& t, const char* src, char* bl
 }
 
 // Short rows of src without gaps, which are one run.
-bool one_run(const conversion& c, const tiles& t) { return t.src_ld == t.cols * c.from && t.src_ld < read_bytes; }
+bool one_run(const conversion& c, const tiles& t) { return t.src_ld == t.cols * c.axes.from && t.src_ld < read_bytes; }
 
 // A strip of rows of src by cols columns, piece by piece: while one is converted the one before is transposed, so that
 // reads and writes overlap.
@@ -173,10 +130,10 @@ void convert_strip(const conversion& c, const transpose_kernels& kernels, const 
   const auto tile = kernels.tile[t.log2_bytes];
   if (one_run(c, t)) {
     c.run(src, blocks[0], rows * cols, false);
-    tile(blocks[0], cols * c.to, dst, t.dst_ld, rows, cols, how, {});
+    tile(blocks[0], cols * c.axes.to, dst, t.dst_ld, rows, cols, how, {});
     return;
   }
-  const int64_t pitch = pitch_of(width * c.to), groups = (rows - 1) / group + 1;
+  const int64_t pitch = pitch_of(width * c.axes.to), groups = (rows - 1) / group + 1;
   const int64_t slice = ((width - 1) / groups / group + 1) * group;  // columns of the piece before to each group
   int64_t before = 0;                                                // its columns
   for (int64_t col = 0, piece = 0; col < cols + width; col += width, ++piece) {
@@ -185,10 +142,10 @@ void convert_strip(const conversion& c, const transpose_kernels& kernels, const 
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = g * group, last = std::min(rows, first + group);
       if (here > 0)
-        convert_rows(c, t, src + col * c.from, block, pitch, first, last, rows, here, col + 2 * width <= cols);
+        convert_rows(c, t, src + col * c.axes.from, block, pitch, first, last, rows, here, col + 2 * width <= cols);
       const int64_t from = std::min(before, g * slice), to = g + 1 == groups ? before : std::min(before, from + slice);
       if (from < to)
-        tile(done + from * c.to, pitch, dst + (col - width + from) * t.dst_ld, t.dst_ld, rows, to - from, how, {});
+        tile(done + from * c.axes.to, pitch, dst + (col - width + from) * t.dst_ld, t.dst_ld, rows, to - from, how, {});
     }
     before = here;
   }
@@ -201,7 +158,7 @@ void run_lines(const lockstep_queue& queue, const conversion& c, const tiles& t,
     const tiles& t;
   } const all{c, t};
   const strip_maker maker{
-      c.from,
+      c.axes.from,
       [](const void* self, const char* from, char* room, int64_t pitch, int64_t rows, int64_t cols) {
         const auto& l = *static_cast<const lines*>(self);
         convert_rows(l.c, l.t, from, room, pitch, 0, rows, rows, cols, false);
@@ -213,18 +170,18 @@ void run_lines(const lockstep_queue& queue, const conversion& c, const tiles& t,
 void run_matrices(const lockstep_queue& queue, const conversion& c, const tiles& t, const char* src, char* dst) {
   const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
   const move_tuning& tuned = queue.tuned->moves;
-  bool lines = t.dst_ld % line == 0 && t.rows * c.to >= line;
+  bool lines = t.dst_ld % line == 0 && t.rows * c.axes.to >= line;
   for (int k = 0; k < t.axes; ++k) lines = lines && (t.outer[k].count == 1 || t.outer[k].dst % line == 0);
   const store how = lines && beyond_caches(queue, c) ? store::stream_lines : store::cached;
   // The first strip is short where dst begins within a line.
-  const int64_t phase = how == store::stream_lines ? phase_of(dst, c.to) : 0;
+  const int64_t phase = how == store::stream_lines ? phase_of(dst, c.axes.to) : 0;
   const bool run = one_run(c, t);
-  const int64_t of_line = line / c.to;
-  const int64_t most = run ? block_bytes / c.to / t.cols / of_line * of_line : written_bytes / c.to;
+  const int64_t of_line = line / c.axes.to;
+  const int64_t most = run ? block_bytes / c.axes.to / t.cols / of_line * of_line : written_bytes / c.axes.to;
   const int64_t height = std::min(t.rows + phase, most);
   const int64_t width =
-      run ? t.cols : std::min(t.cols, std::max((block_bytes / height - 2 * line) / c.to / group * group, group));
-  const int64_t strips = (t.rows - 1 + phase) / height + 1, matrices = lockstep::cpu::matrices_of(t);
+      run ? t.cols : std::min(t.cols, std::max((block_bytes / height - 2 * line) / c.axes.to / group * group, group));
+  const int64_t strips = (t.rows - 1 + phase) / height + 1, matrices = matrices_of(t);
   // Of a flat matrix the columns are shared out, too.
   const int64_t wanted = tuned.strips_a_thread * queue.threads / (matrices * strips) + 1;
   const int64_t share = std::max(std::min(tuned.task_cols, t.cols / wanted / width * width), width);
@@ -238,8 +195,8 @@ void run_matrices(const lockstep_queue& queue, const conversion& c, const tiles&
       const int64_t end = std::min(t.rows, (strip + 1) * height - phase);
       const int64_t col = chunk * share, cols = std::min(share, t.cols - col);
       const bool head = phase != 0 && strip == 0;
-      convert_strip(c, kernels, t, at.src + row * t.src_ld + col * c.from, at.dst + col * t.dst_ld + row * c.to,
-                    end - row, cols, width, head ? store::cached : how);
+      convert_strip(c, kernels, t, at.src + row * t.src_ld + col * c.axes.from,
+                    at.dst + col * t.dst_ld + row * c.axes.to, end - row, cols, width, head ? store::cached : how);
       if (++chunk < chunks) continue;
       chunk = 0;
       if (++strip < strips) continue;
@@ -289,12 +246,12 @@ void scatter(walk& w, int64_t count, const char* from) {
 }
 
 void run_elements(const lockstep_queue& queue, const conversion& c, const char* src, char* dst) {
-  const fused_axes& a = c.axes;
+  const move_axes& a = c.axes;
   const tiles::axis inner = a.axes > 0 ? a.axis[a.axes - 1] : tiles::axis{1, 0, 0};
-  const tiles outer = outer_axes(a, a.axes - 1, a.axes - 1);
-  const auto gather_one = c.from == 2 ? gather<uint16_t> : c.from == 4 ? gather<uint32_t> : gather<uint64_t>;
-  const auto scatter_one = c.to == 2 ? scatter<uint16_t> : c.to == 4 ? scatter<uint32_t> : scatter<uint64_t>;
-  over_ranges(queue, lockstep::cpu::matrices_of(outer) * inner.count, gathered, [&](int64_t first, int64_t last) {
+  const tiles outer = a.without(a.axes - 1, a.axes - 1);
+  const auto gather_one = c.axes.from == 2 ? gather<uint16_t> : c.axes.from == 4 ? gather<uint32_t> : gather<uint64_t>;
+  const auto scatter_one = c.axes.to == 2 ? scatter<uint16_t> : c.axes.to == 4 ? scatter<uint32_t> : scatter<uint64_t>;
+  over_ranges(queue, matrices_of(outer) * inner.count, gathered, [&](int64_t first, int64_t last) {
     walk in(outer, inner, src, dst, first / inner.count), out(outer, inner, src, dst, first / inner.count);
     in.i = out.i = first % inner.count;
     uint64_t here[gathered], there[gathered];
@@ -309,43 +266,45 @@ void run_elements(const lockstep_queue& queue, const conversion& c, const char* 
 
 // ---- the table ------------------------------------------------------------------------
 const char* not_runs(const lockstep_queue* queue, const lockstep_call* call) {
-  return runs_of({*queue, *call}) ? nullptr : "needs an axis that is contiguous in src and in dst";
+  return conversion(*queue, *call).axes.runs() ? nullptr : "needs an axis that is contiguous in src and in dst";
 }
 int runs_yield(const lockstep_queue* queue, const lockstep_call* call) {
-  const auto t = runs_of({*queue, *call});
+  const auto t = conversion(*queue, *call).axes.runs();
   return static_cast<int>(t->cols < least_run && t->axes > 0);
 }
 lockstep_status launch_runs(lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, *call);
-  run_runs(*queue, c, *runs_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  run_runs(*queue, c, *copies_of(c.axes), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 const char* not_matrices(const lockstep_queue* queue, const lockstep_call* call) {
-  return matrices_of({*queue, *call}) ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
+  return conversion(*queue, *call).axes.matrices()
+             ? nullptr
+             : "needs an axis that is contiguous in src and another that is in dst";
 }
 const char* not_staged(const lockstep_queue* queue, const lockstep_call* call) {
-  const auto t = matrices_of({*queue, *call});
+  const auto t = conversion(*queue, *call).axes.matrices();
   return t ? not_staged(*queue, *t, nullptr) : not_matrices(queue, call);
 }
 int staged_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, *call);
-  const tiles t = *matrices_of(c);
+  const tiles t = *c.axes.matrices();
   return static_cast<int>(!beyond_caches(*queue, c) || !rows_share_lines(t) ||
-                          t.rows * c.to < queue->tuned->staging.least_row);
+                          t.rows * c.axes.to < queue->tuned->staging.least_row);
 }
 lockstep_status launch_staged(lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, *call);
-  run_lines(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  run_lines(*queue, c, *c.axes.matrices(), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 int matrices_yield(const lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, *call);
-  const auto t = matrices_of(c);
+  const auto t = c.axes.matrices();
   return static_cast<int>(t->cols < least_row && !one_run(c, *t));
 }
 lockstep_status launch_matrices(lockstep_queue* queue, const lockstep_call* call) {
   const conversion c(*queue, *call);
-  run_matrices(*queue, c, *matrices_of(c), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
+  run_matrices(*queue, c, *c.axes.matrices(), static_cast<const char*>(call->src), static_cast<char*>(call->dst));
   return LOCKSTEP_OK;
 }
 lockstep_status launch_elements(lockstep_queue* queue, const lockstep_call* call) {

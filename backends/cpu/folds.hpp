@@ -51,12 +51,12 @@ struct running_columns {
 // ---- floats in the fixed order ----------------------------------------------------
 // The values as they are.
 struct float_results {
-  const lockstep_call* call;
+  const sequences& q;
   template <class Again>
   void operator()(int64_t s, double value, const Again&) const {
-    store_float(call, s, value);
+    store_float(q, s, value);
   }
-  void all(int64_t first, const double* values, int64_t count) const { store_floats(call, first, values, count); }
+  void all(int64_t first, const double* values, int64_t count) const { store_floats(q, first, values, count); }
 };
 // A value whose join multiplies.
 struct factor {
@@ -234,10 +234,8 @@ class first_failure {
 // results.
 struct sums_as_they_are {};
 template <class Sums, class Finish = sums_as_they_are>
-void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, const Sums& sums,
-                    const Finish& finish = {}) {
+void sum_short_rows(const lockstep_queue& queue, const sequences& q, const Sums& sums, const Finish& finish = {}) {
   constexpr bool as_they_are = std::is_same_v<Finish, sums_as_they_are>;
-  const sequences q(*call);
   const bool straight = q.d.result == LOCKSTEP_F64;
   over_short_rows(queue, q, [&](int64_t first, int64_t last) {
     // Not in batches, because waiting for the results of one batch would stall the reads of the next.
@@ -245,10 +243,10 @@ void sum_short_rows(const lockstep_queue& queue, const lockstep_call* call, cons
     for (int64_t s = first; s < last; s += most) {
       const int64_t some = last - s < most ? last - s : most;
       double values[row_results];
-      double* const out = straight ? static_cast<double*>(call->dst) + s : values;
+      double* const out = straight ? static_cast<double*>(q.dst) + s : values;
       sums(packed_rows{q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, some, out);
       if constexpr (!as_they_are) finish(s, some, out);
-      if (!straight) store_floats(call, s, values, some);
+      if (!straight) store_floats(q, s, values, some);
     }
   });
 }

@@ -49,7 +49,7 @@ const lockstep_table& table_of(lockstep_op op) {
   return *all[op];
 }
 
-// The row that auto takes: the library's rule (lib/select.cpp).
+// The row that auto takes: the library's rule (lib/choose/select.cpp).
 const lockstep_variant& best_row(const lockstep_queue& queue, const lockstep_call& call) {
   const lockstep_table& table = table_of(call.op);
   const lockstep_variant* yielded = nullptr;

@@ -4,12 +4,12 @@
 // Moves   every element once in and once out; twice in where a row is larger than the caches
 // Limit   the copy limit in DRAM; conversions to double and back in L2
 // Watch   a residual's sum is rounded first: h, not x + residual in double, enters the sums
-// Source  lib/order_rows.hpp, lockstep.h
+// Source  lib/bits/order_rows.hpp, lockstep.h
 #include <cmath>
 
+#include "bits/order_rows.hpp"
 #include "normalize_kernels.hpp"
 #include "ops.hpp"
-#include "order_rows.hpp"
 #include "passes.hpp"
 #include "terms.hpp"
 

@@ -16,8 +16,8 @@
 #include <initializer_list>
 #include <type_traits>
 
+#include "call/stack_left.hpp"
 #include "environment.hpp"
-#include "stack_left.hpp"
 
 namespace lockstep::cpu {
 namespace {

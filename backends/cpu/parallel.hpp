@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "float_environment.hpp"
+#include "call/float_environment.hpp"
 #include "openmp_team.hpp"
 #include "queue.hpp"
 #include "team.hpp"

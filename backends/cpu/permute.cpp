@@ -23,25 +23,21 @@
 namespace lockstep::cpu {
 namespace {
 
-struct simple_permute : fused_axes {
-  int64_t bytes;  // of an element
-};
-
-simple_permute simplify(const lockstep_permute_desc& d) {
-  simple_permute p;
-  p.bytes = static_cast<int64_t>(d.element_bytes);
+move_axes simplify(const lockstep_permute_desc& d) {
+  move_axes p;
+  p.from = p.to = static_cast<int64_t>(d.element_bytes);
   for (int k = 0; k < d.rank; ++k) {
     const int axis = d.perm[k];
-    p.add(d.shape[axis], d.src_strides[axis] * p.bytes, d.dst_strides[k] * p.bytes);
+    p.add(d.shape[axis], d.src_strides[axis] * p.from, d.dst_strides[k] * p.to);
   }
   p.fuse();
   // A kept innermost axis of 2, 4, 8 or 16 bytes in all becomes one element. Other strides
   // need not be multiples of it, because the kernels take any address.
   if (p.axes > 0) {
     const tiles::axis& last = p.axis[p.axes - 1];
-    const int64_t wide = last.count * p.bytes;
-    if (last.src == p.bytes && last.dst == p.bytes && wide <= 16 && (wide & (wide - 1)) == 0) {
-      p.bytes = wide;
+    const int64_t wide = last.count * p.to;
+    if (last.src == p.from && last.dst == p.to && wide <= 16 && (wide & (wide - 1)) == 0) {
+      p.from = p.to = wide;
       p.remove(p.axes - 1);
     }
   }
@@ -50,7 +46,7 @@ simple_permute simplify(const lockstep_permute_desc& d) {
 
 // One element at a time along dst's fastest axis.
 template <size_t bytes>
-void walk_elements(const lockstep_queue& queue, const simple_permute& p, const char* src, char* dst) {
+void walk_elements(const lockstep_queue& queue, const move_axes& p, const char* src, char* dst) {
   const tiles::axis inner = p.axes > 0 ? p.axis[p.axes - 1] : tiles::axis{1, 0, 0};
   int64_t rows = 1;
   for (int k = 0; k < p.axes - 1; ++k) rows *= p.axis[k].count;
@@ -69,8 +65,8 @@ void walk_elements(const lockstep_queue& queue, const simple_permute& p, const c
   });
 }
 
-void run_elements(const lockstep_queue& queue, const simple_permute& p, const char* src, char* dst) {
-  switch (p.bytes) {
+void run_elements(const lockstep_queue& queue, const move_axes& p, const char* src, char* dst) {
+  switch (p.to) {
     case 1: return walk_elements<1>(queue, p, src, dst);
     case 2: return walk_elements<2>(queue, p, src, dst);
     case 4: return walk_elements<4>(queue, p, src, dst);
@@ -79,71 +75,17 @@ void run_elements(const lockstep_queue& queue, const simple_permute& p, const ch
   }
 }
 
-// The axis along which src's elements are contiguous; -1 if there is none.
-int dense_in_src(const simple_permute& p) {
-  for (int k = 0; k < p.axes; ++k)
-    if (p.axis[k].src == p.bytes) return k;
-  return -1;
-}
-
-tiles without_axes(const simple_permute& p) {
-  tiles t;
-  t.log2_bytes = log2_of(static_cast<size_t>(p.bytes));
-  return t;
-}
-
-// Both sides run along one axis, or along none.
-std::optional<tiles> copies_of(const simple_permute& p) {
-  tiles t = without_axes(p);
-  if (p.axes == 0) return t;
-  const tiles::axis& run = p.axis[p.axes - 1];
-  const bool beside = dense_in_src(p) == p.axes - 1;
-  if (!beside || run.dst != p.bytes) return {};
-  t.cols = run.count;
-  t.dst_ld = run.dst;
-  for (int k = 0; k < p.axes - 1; ++k) t.outer[t.axes++] = p.axis[k];
-  in_order_of_src(t);
-  return t;
-}
-
-// Matrices of the two axes along which src and dst run. One row, if that is the same axis.
-std::optional<tiles> matrices_of(const simple_permute& p) {
-  tiles t = without_axes(p);
-  if (p.axes == 0) return t;
-  const int along_src = dense_in_src(p), along_dst = p.axes - 1;
-  if (along_src < 0 || p.axis[along_dst].dst != p.bytes) return {};
-  t.cols = p.axis[along_src].count;
-  t.dst_ld = p.axis[along_src].dst;
-  if (along_src != along_dst) {
-    t.rows = p.axis[along_dst].count;
-    t.src_ld = p.axis[along_dst].src;
-  }
-  for (int k = 0; k < p.axes; ++k)
-    if (k != along_src && k != along_dst) t.outer[t.axes++] = p.axis[k];
-  return t;
-}
-
 // Two axes are swapped over a kept innermost axis of up to 64 bytes, which is an element of any size: HxWx3 to WxHx3.
-std::optional<tiles> pixels_of(const simple_permute& p, int64_t& bytes) {
+std::optional<tiles> pixels_of(const move_axes& p, int64_t& bytes) {
   if (p.axes < 3) return {};
   const tiles::axis& last = p.axis[p.axes - 1];
-  bytes = last.count * p.bytes;
-  if (last.src != p.bytes || last.dst != p.bytes || bytes > 64) return {};
-  simple_permute whole = p;
-  whole.bytes = bytes;
+  bytes = last.count * p.to;
+  if (last.src != p.from || last.dst != p.to || bytes > 64) return {};
+  move_axes whole = p;
+  whole.from = whole.to = bytes;
   whole.remove(p.axes - 1);
-  const int along_src = dense_in_src(whole), along_dst = whole.axes - 1;
-  if (along_src < 0 || along_src == along_dst || whole.axis[along_dst].dst != bytes ||
-      whole.axis[along_dst].src < bytes)
-    return {};
-  tiles t;
-  t.cols = whole.axis[along_src].count;
-  t.dst_ld = whole.axis[along_src].dst;
-  t.rows = whole.axis[along_dst].count;
-  t.src_ld = whole.axis[along_dst].src;
-  for (int k = 0; k < whole.axes; ++k)
-    if (k != along_src && k != along_dst) t.outer[t.axes++] = whole.axis[k];
-  return t;
+  std::optional<tiles> t = whole.matrices();
+  return t && t->src_ld >= bytes ? t : std::nullopt;
 }
 
 // ---- the table ------------------------------------------------------------------------
@@ -158,7 +100,7 @@ bool same(const lockstep_permute_desc& a, const lockstep_permute_desc& b) {
 // A call as each row sees it. The thread keeps its last one, because all rows are asked about the same call.
 struct known_call {
   lockstep_permute_desc of{};
-  simple_permute axes{};
+  move_axes axes{};
   std::optional<tiles> copies, matrices, pixels;
   std::optional<fused_runs> runs;
   int64_t pixel_bytes = 0;
@@ -169,8 +111,9 @@ const known_call& known(const lockstep_call* call) {
     last.of = call->permute;
     last.axes = simplify(call->permute);
     last.copies = copies_of(last.axes);
-    last.matrices = matrices_of(last.axes);
-    last.runs = fuse_runs(last.axes, last.axes.bytes);
+    last.matrices = last.axes.matrices();
+    if (!last.matrices) last.matrices = last.axes.runs();  // of one row
+    last.runs = fuse_runs(last.axes, last.axes.to);
     last.pixels = pixels_of(last.axes, last.pixel_bytes);
   }
   return last;

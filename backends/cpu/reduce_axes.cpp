@@ -4,7 +4,7 @@
 // Moves   every element once, 4 or 8 bytes a result
 // Limit   as reduce where nothing is copied; copies of short runs in L1 else
 // Watch   two axes lie as one only where the outer's stride is what the inner spans
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -16,50 +16,33 @@
 namespace lockstep::cpu {
 namespace {
 
-axes_call along_axes(const lockstep_queue& queue, const lockstep_call& call) {
-  const lockstep_reduce_axes_desc& d = call.reduce_axes;
-  axes_call c;
-  static_cast<lockstep_call&>(c) = call;
-  const split_axes split(d);
-  c.kept = split.kept, c.reduced = split.reduced;
-  c.moves = &transpose_kernels_of(queue.kernels);
-  if (c.reduced.count == 0) c.reduced = {1, {1}, {1}};
-  c.reduce = {sizeof(lockstep_reduce_desc), d.reduction, d.dtype, d.result, split.count, split.length, 1, 0, nullptr};
-  return c;
-}
+// The axes of a call, and its sequences along them.
+struct call_along_axes {
+  along_axes axes;
+  sequences q;
+  call_along_axes(const lockstep_queue* queue, const lockstep_call* call)
+      : axes(call->reduce_axes, queue->kernels), q(*call, axes) {}
+  call_along_axes(const call_along_axes&) = delete;
+};
 
-const lockstep_table& table_of(const lockstep_call& call) {
-  return kind_of(call.reduce).op == LOCKSTEP_SQUARE_SUM ? square_sum_table : reduce_table;
+template <const reduction_way& way>
+size_t workspace_by(const lockstep_queue* queue, const lockstep_call* call) {
+  return way.workspace(*queue, call_along_axes(queue, call).q);
 }
-
-// The row of reduce or square_sum of that name, one that takes sequences along axes.
-const lockstep_variant& row_named(const lockstep_call& call, const char* name) {
-  const lockstep_variant* row = table_of(call).rows;
-  while (std::strcmp(row->name, name) != 0) ++row;
-  return *row;
-}
-constexpr char lanes[] = "lanes", columns[] = "columns";
-template <const char* name>
-size_t workspace_of(const lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  return row_named(c, name).workspace(queue, &c);
-}
-template <const char* name>
+template <const reduction_way& way>
 lockstep_status launch_by(lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  return row_named(c, name).launch(queue, &c);
+  return way.run(*queue, call_along_axes(queue, call).q);
 }
 
 const char* not_columns(const lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  const bool beside = sequences(c).run_beside() > 1 && c.reduce.length > 0;
+  const call_along_axes c(queue, call);
+  const bool beside = c.q.run_beside() > 1 && c.q.d.length > 0;
   return beside ? nullptr : "needs elements, and neighbours along the last axis that stays";
 }
 // Columns of one array are a call of reduce.
 int few_columns(const lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  const sequences q(c);
-  return (c.reduced.count == 1 && q.run_beside() == q.d.count) || too_few_columns(*queue, q);
+  const call_along_axes c(queue, call);
+  return (c.axes.reduced.count == 1 && c.q.run_beside() == c.q.d.count) || too_few_columns(*queue, c.q);
 }
 // The calls that one axis that goes makes: `outer` of them, the innermost axis that stays each one's sequences.
 struct batches {
@@ -67,13 +50,16 @@ struct batches {
   int64_t outer = 1;
   axis_list places;  // of the outer ones
 
-  explicit batches(const axes_call& c) : inner(c) {
-    inner.op = kind_of(c.reduce).op;
-    const int last = c.kept.count - 1;
-    inner.reduce.element_stride = c.reduced.stride[0] > 0 ? c.reduced.stride[0] : 1;
-    inner.reduce.count = last >= 0 ? c.kept.shape[last] : 1;
-    inner.reduce.sequence_stride = last >= 0 ? c.kept.stride[last] : 0;
-    places = c.kept;
+  batches(const lockstep_queue* queue, const lockstep_call* call) : inner(*call) {
+    const call_along_axes c(queue, call);
+    const axis_list& kept = c.axes.kept;
+    const int last = kept.count - 1;
+    inner.op = kind_of(c.q.d).op;
+    inner.reduce = c.q.d;
+    inner.reduce.element_stride = c.axes.reduced.stride[0] > 0 ? c.axes.reduced.stride[0] : 1;
+    inner.reduce.count = last >= 0 ? kept.shape[last] : 1;
+    inner.reduce.sequence_stride = last >= 0 ? kept.stride[last] : 0;
+    places = kept;
     places.count = last > 0 ? last : 0;
     for (int k = 0; k < places.count; ++k) outer = saturated_product(outer, places.shape[k]);
   }
@@ -87,7 +73,7 @@ struct batches {
   }
   // The row that auto would take.
   const lockstep_variant& row(const lockstep_queue* queue) const {
-    const lockstep_table& table = table_of(inner);
+    const lockstep_table& table = inner.op == LOCKSTEP_SQUARE_SUM ? square_sum_table : reduce_table;
     for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
       if (row->flags != 0 || (row->refuses != nullptr && row->refuses(queue, &inner) != nullptr)) continue;
       if (row->yields == nullptr || row->yields(queue, &inner) == 0) return *row;
@@ -97,12 +83,12 @@ struct batches {
 };
 
 const char* not_batches(const lockstep_queue* queue, const lockstep_call* call) {
-  const axes_call c = along_axes(*queue, *call);
-  if (c.reduced.count > 1) return "needs axes that lie as one";
-  return c.reduced.stride[0] == 0 && c.reduced.shape[0] > 1 ? "needs elements of their own" : nullptr;
+  const axis_list reduced = along_axes(call->reduce_axes, queue->kernels).reduced;
+  if (reduced.count > 1) return "needs axes that lie as one";
+  return reduced.stride[0] == 0 && reduced.shape[0] > 1 ? "needs elements of their own" : nullptr;
 }
 int small_batches(const lockstep_queue* queue, const lockstep_call* call) {
-  const batches b(along_axes(*queue, *call));
+  const batches b(queue, call);
   const reduction_tuning& tuned = queue->tuned->reductions;
   return b.outer > 1 && b.inner.reduce.count < tuned.axes_few && b.bytes() < tuned.axes_small_batch;
 }
@@ -118,8 +104,8 @@ size_t workspace_alone(const lockstep_queue* one, const batches& b) {
   return row.workspace != nullptr ? (row.workspace(one, &b.inner) + 255) / 256 * 256 : 0;
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
-  const batches b(along_axes(*queue, *call));
-  const size_t most = workspace_of<lanes>(queue, call);
+  const batches b(queue, call);
+  const size_t most = workspace_by<by_lanes_way>(queue, call);
   if (b.shared_out(queue)) {
     const lockstep_queue one = alone(*queue);
     return std::max(workspace_alone(&one, b) * static_cast<size_t>(queue->threads), most);
@@ -129,7 +115,7 @@ size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* ca
 }
 
 lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call) {
-  const batches b(along_axes(*queue, *call));
+  const batches b(queue, call);
   const lockstep_reduce_desc& d = b.inner.reduce;
   const int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   const int64_t step = d.count * static_cast<int64_t>(lockstep_dtype_bytes(d.result));
@@ -158,16 +144,16 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
     }
   }
   // A text names a sequence of its part: once more as a whole.
-  return failed ? launch_by<lanes>(queue, call) : LOCKSTEP_OK;
+  return failed ? launch_by<by_lanes_way>(queue, call) : LOCKSTEP_OK;
 }
 
 const lockstep_variant rows[] = {
     {"columns", "neighbours along an axis that stays: each vector holds one element of several sequences", 0,
-     not_columns, few_columns, workspace_of<columns>, launch_by<columns>},
+     not_columns, few_columns, workspace_by<by_columns_way>, launch_by<by_columns_way>},
     {"batches", "axes that lie as one: calls of reduce or square_sum, by the best of their rows", 0, not_batches,
      small_batches, workspace_of_batches, launch_batches},
     {"copies", "elements copied chunk by chunk into the cache, then as reduce's lanes", 0, nullptr, nullptr,
-     workspace_of<lanes>, launch_by<lanes>},
+     workspace_by<by_lanes_way>, launch_by<by_lanes_way>},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_reduce_axes},
 };
 }  // namespace

@@ -1,8 +1,9 @@
 // reduction_rows.hpp - the table rows that reduce and square_sum share; each reads a call's sequences in its own way.
-// An op gives run(queue, call, cached, body), which calls body(reduction, results) for the requested reduction. done(s,
-// value, again) is called once, from any thread, for each sequence with elements, and empty(s) for the others.
-// again(R, view) reduces the whole sequence once more in the same way. Of columns done may take many results at once:
-// all(first, values, count), or whole(first, count), which reduces columns of a chunk itself.
+// An op gives sequences_of(call) and run(queue, q, cached, body), which calls body(reduction, results) for the
+// requested reduction. done(s, value, again) is called once, from any thread, for each sequence with elements, and
+// empty(s) for the others. again(R, view) reduces the whole sequence once more in the same way. Of columns done may
+// take many results at once: all(first, values, count), or whole(first, count), which reduces columns of a chunk
+// itself.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "axis_list.hpp"
+#include "bits/order_rows.hpp"
 #include "ops.hpp"
 #include "passes.hpp"
 #include "terms.hpp"
@@ -47,7 +49,9 @@ inline const lib::reduction_kind& kind_of(const lockstep_reduce_desc& d) { retur
 inline bool finds_extremes(const lockstep_reduce_desc& d) { return kind_of(d).extreme(); }
 inline bool ordered(const lockstep_reduce_desc& d) { return kind_of(d).ordered(d.dtype); }
 // Passed on by a task, because the norm of a sequence may need further reductions of it.
-inline size_t value_bytes(const lockstep_reduce_desc& d) {
+inline size_t value_bytes(const sequences& q) {
+  const lockstep_reduce_desc& d = q.d;
+  if (q.pairs != nullptr) return std::max(sizeof(wide), sizeof(order::moments));
   if (kind_of(d).to == lib::finish::root) return std::max({sizeof(wide), sizeof(extreme), sizeof(double)});
   return finds_extremes(d) ? sizeof(extreme) : ordered(d) ? sizeof(double) : sizeof(wide);
 }
@@ -219,19 +223,20 @@ void reduce_range(const lockstep_queue& queue, const R& r, const sequences& q, i
       if (const int64_t n = q.length(s); n == 0)
         to.empty(s);
       else if (!taken(n))
-        to.done(s, reduce_alone<P>(queue, r, q.view(s)), again);
+        to.done(s, reduce_alone<P>(queue, reduction_at(r, s), q.view(s)), again);
       ++s;
       continue;
     }
     int64_t count = 1;
     while (count < most && s + count < last && fits(s + count)) ++count;
     typename R::value values[row_batch];
+    const auto& of_these = reduction_at(r, s);
     if (q.along != nullptr)
-      r.rows({q.copies(s, count, copied), q.d.length, q.d.length, nullptr}, count, values);
+      of_these.rows({q.copies(s, count, copied), q.d.length, q.d.length, nullptr}, count, values);
     else if (q.d.offsets != nullptr)
-      r.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
+      of_these.rows({q.src, 0, 0, q.d.offsets + s}, count, values);
     else
-      r.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);
+      of_these.rows({q.begin(s), q.d.length, q.d.sequence_stride, nullptr}, count, values);
     for (int64_t k = 0; k < count; ++k, ++s) {
       if (q.length(s) == 0)
         to.empty(s);
@@ -252,7 +257,8 @@ void reduce_side_by_side(const lockstep_queue& queue, const R& r, const sequence
   const int64_t subtrees = ((chunks - 1) >> level) + 1, tasks = q.d.count * subtrees;
   auto* values = static_cast<typename R::value*>(workspace);
   const auto run = [&](int64_t task) {
-    values[task] = reduce_subtree(r, q.view(task / subtrees), level, task % subtrees);
+    const int64_t s = task / subtrees;
+    values[task] = reduce_subtree(reduction_at(r, s), q.view(s), level, task % subtrees);
   };
   if (bytes >= queue.tuned->reductions.stolen_from)
     over_shares(queue, tasks, [&](int64_t task, int) { run(task); });
@@ -278,7 +284,8 @@ void reduce_lanes(const lockstep_queue& queue, const R& r, const sequences& q, v
   if (splits(queue) && q.d.count < tuned.tasks_a_thread * queue.threads && q.d.length > tuned.long_bytes / q.bytes) {
     if (P == pass::straight && q.d.count > 1) return reduce_side_by_side(queue, r, q, workspace, to);
     for (int64_t s = 0; s < q.d.count; ++s)
-      to.done(s, reduce_together<P>(queue, r, q.view(s), workspace), together_again<P>{queue, workspace});
+      to.done(s, reduce_together<P>(queue, reduction_at(r, s), q.view(s), workspace),
+              together_again<P>{queue, workspace});
     return;
   }
   const int64_t grain = q.d.length >= tuned.grain_elements ? 1 : tuned.grain_elements / q.d.length + 1;
@@ -344,7 +351,7 @@ void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q
       if (!is_long(q.length(s)))
         any_short = true;
       else
-        to.done(s, reduce_together<pass::straight>(queue, r, q.view(s), workspace),
+        to.done(s, reduce_together<pass::straight>(queue, reduction_at(r, s), q.view(s), workspace),
                 together_again<pass::straight>{queue, workspace});
     }
   }
@@ -419,24 +426,37 @@ void over_short_rows(const lockstep_queue& queue, const sequences& q, const Rows
 }
 
 // ---- the table ----------------------------------------------------------------------
+template <class Way>
+size_t workspace_of(const lockstep_queue& queue, const sequences& q) {
+  return static_cast<size_t>(Way::values(queue, q)) * value_bytes(q);
+}
+template <class Op, class Way>
+lockstep_status reduce_by(const lockstep_queue& queue, const sequences& q) {
+  return Op::run(queue, q, Way::cached, [&](const auto& r, const auto& to) { Way::run(queue, r, q, q.workspace, to); });
+}
 template <class Op, class Way>
 constexpr lockstep_variant reduction_row(const char* name, const char* idea) {
   return {name,
           idea,
           0,
-          [](const lockstep_queue*, const lockstep_call* call) { return Way::refuses(sequences(*call)); },
+          [](const lockstep_queue*, const lockstep_call* call) { return Way::refuses(Op::sequences_of(*call)); },
           [](const lockstep_queue* queue, const lockstep_call* call) {
-            return static_cast<int>(Way::yields(*queue, sequences(*call)));
+            return static_cast<int>(Way::yields(*queue, Op::sequences_of(*call)));
           },
           [](const lockstep_queue* queue, const lockstep_call* call) {
-            return static_cast<size_t>(Way::values(*queue, sequences(*call))) * value_bytes(call->reduce);
+            return workspace_of<Way>(*queue, Op::sequences_of(*call));
           },
           [](lockstep_queue* queue, const lockstep_call* call) {
-            return Op::run(*queue, *call, Way::cached, [&](const auto& r, const auto& to) {
-              Way::run(*queue, r, sequences(*call), call->workspace, to);
-            });
+            return reduce_by<Op, Way>(*queue, Op::sequences_of(*call));
           }};
 }
+
+// The ways that reduce_axes takes too (reduce.cpp).
+struct reduction_way {
+  size_t (*workspace)(const lockstep_queue&, const sequences&);
+  lockstep_status (*run)(const lockstep_queue&, const sequences&);
+};
+extern const reduction_way by_lanes_way, by_columns_way;
 
 template <class Op>
 constexpr auto reduction_rows(lockstep_status (*reference)(lockstep_queue*, const lockstep_call*)) {

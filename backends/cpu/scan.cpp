@@ -7,7 +7,7 @@
 // Limit   the copy limit in DRAM
 // Watch   what stands before a leaf is the tree over the leaves before it, not a running sum; in place a shifted
 //         result stands where the next leaf begins
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "ops.hpp"
 #include "scan_kinds.hpp"
 

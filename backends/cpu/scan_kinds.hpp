@@ -10,8 +10,8 @@
 //   runs                     what stands before an element is made of what stands before the one before it
 #pragma once
 
+#include "bits/order_rows.hpp"
 #include "folds.hpp"
-#include "order_rows.hpp"
 #include "scan_kernels.hpp"
 #include "terms.hpp"
 

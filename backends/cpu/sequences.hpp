@@ -1,4 +1,5 @@
-// sequences.hpp - the sequences of a lockstep_reduce_desc, and the chunks that they are cut into.
+// sequences.hpp - what every reduction runs on: where the sequences of a call lie, whichever operation it is of, and
+// the chunks that they are cut into.
 //
 // A reduction R (reductions.hpp) has
 //   value     the result of a chunk;  chunk  elements of a chunk (order::leaf for float sums)
@@ -6,6 +7,7 @@
 //   chunks(src, count, n, first, value*)       parts of one sequence, packed, from element first on
 //   two(a, b, count, first_a, first_b, value*, value*)  whole chunks at two places of one sequence
 //   columns(src, n, ld, width, first, value*)  parts of several adjacent sequences
+//   at(s)     optional: the reduction of sequence s and those behind it, where a second array belongs to them
 //   join      push(value, level), total(): chunks, or aligned subtrees of 2^level chunks, in order
 //   column_join  the same for arrays of column_block values
 #pragma once
@@ -14,18 +16,21 @@
 #include <cstring>
 
 #include "axis_list.hpp"
-#include "order.hpp"
+#include "bits/order.hpp"
 #include "queue.hpp"
 #include "reduce_kernels.hpp"
 #include "transpose_kernels.hpp"
 
 namespace lockstep::cpu {
 
-// A reduction whose sequences and their elements lie along axes: reduce_axes.cpp makes it, and rows of reduce and
-// square_sum take it. Of reduce, count, length and what is not of the layout hold; op is LOCKSTEP_REDUCE_AXES.
-struct axes_call : lockstep_call {
-  axis_list kept, reduced;
+// Sequences whose elements lie along the axes that go, one for each element of the axes that stay.
+struct along_axes : split_axes {
   const transpose_kernels* moves;
+
+  along_axes(const lockstep_reduce_axes_desc& d, const kernel_set& kernels)
+      : split_axes(d), moves(&transpose_kernels_of(kernels)) {
+    if (reduced.count == 0) reduced = {1, {1}, {1}};
+  }
 };
 
 // One sequence of n elements; each is multiplied by scale if that is not 1 (f64). With along its elements lie as its
@@ -34,12 +39,12 @@ struct vector_view {
   const char* begin;
   int64_t n, stride, bytes;
   double scale = 1;
-  const axes_call* along = nullptr;
+  const along_axes* along = nullptr;
 
   bool as_is() const { return stride == 1 && scale == 1 && along == nullptr; }
   // Elements [first, first + m): their address, or a copy in buffer.
   const void* chunk(int64_t first, int64_t m, void* buffer) const {
-    if (along != nullptr) return along_axes(first, m, buffer);
+    if (along != nullptr) return from_axes(first, m, buffer);
     const char* from = begin + first * stride * bytes;
     if (as_is()) return from;
     if (scale != 1) {
@@ -63,7 +68,7 @@ struct vector_view {
     if (bytes == 8) copy(static_cast<uint64_t*>(buffer));
   }
   // Run by run along the last axis; where one holds them all, they stay where they are.
-  const void* along_axes(int64_t first, int64_t m, void* buffer) const {
+  const void* from_axes(int64_t first, int64_t m, void* buffer) const {
     const axis_list& axes = along->reduced;
     const int last = axes.count - 1;
     if (axes.stride[last] == 1 && scale == 1 && first % axes.shape[last] + m <= axes.shape[last])
@@ -90,18 +95,32 @@ struct vector_view {
   }
 };
 
-// Sequences as the call describes them, src as bytes.
+// The sequences of a call, and where their results go. Along axes the strides of d do not hold.
 struct sequences {
-  const lockstep_reduce_desc& d;
+  lockstep_reduce_desc d;
   const char* src;
+  void *dst, *workspace;
   int64_t bytes;
-  const axes_call* along;
+  const along_axes* along = nullptr;
+  const lockstep_sums_desc* pairs = nullptr;  // of a reduction that may take the elements of a second array
 
-  explicit sequences(const lockstep_call& call)
-      : d(call.reduce),
+  explicit sequences(const lockstep_call& call) : sequences(call, call.reduce) {}
+  sequences(const lockstep_call& call, const lockstep_reduce_desc& described)
+      : d(described),
         src(static_cast<const char*>(call.src)),
-        bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))),
-        along(call.op == LOCKSTEP_REDUCE_AXES ? static_cast<const axes_call*>(&call) : nullptr) {}
+        dst(call.dst),
+        workspace(call.workspace),
+        bytes(static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))) {}
+  sequences(const lockstep_call& call, const along_axes& axes)
+      : sequences(call, {sizeof(lockstep_reduce_desc), call.reduce_axes.reduction, call.reduce_axes.dtype,
+                         call.reduce_axes.result, axes.count, axes.length, 1, 0, nullptr}) {
+    along = &axes;
+  }
+  sequences(const lockstep_call& call, const lockstep_sums_desc& sums)
+      : sequences(call, {sizeof(lockstep_reduce_desc), LOCKSTEP_SUM, sums.dtype, sums.result, sums.count, sums.length,
+                         sums.element_stride, sums.sequence_stride, sums.offsets}) {
+    pairs = &sums;
+  }
   // A plan asks before its offsets are checked: those that no int64_t measures will be refused when it is executed.
   int64_t elements() const {
     if (d.offsets == nullptr) return d.count * d.length;
@@ -114,7 +133,9 @@ struct sequences {
     if (d.offsets != nullptr && length(s) == 0) return src;  // the offset of an empty segment may be any number
     return src + (d.offsets != nullptr ? d.offsets[s] * d.element_stride : s * d.sequence_stride) * bytes;
   }
-  bool packed() const { return d.element_stride == 1 && along == nullptr; }
+  bool packed() const {
+    return d.element_stride == 1 && along == nullptr && (pairs == nullptr || pairs->other_element_stride == 1);
+  }
   // Sequences [first, first + run) lie side by side, first any multiple of run.
   int64_t run_beside() const {
     if (along == nullptr) return d.sequence_stride == 1 ? d.count : 1;
@@ -133,7 +154,22 @@ struct sequences {
     return buffer;
   }
   vector_view view(int64_t s) const { return {begin(s), length(s), d.element_stride, bytes, 1, along}; }
+  // The elements of the second array that belong to sequence s; nowhere if there is none.
+  vector_view other(int64_t s) const {
+    const char* const from = static_cast<const char*>(pairs->other);
+    const int64_t at =
+        d.offsets != nullptr ? d.offsets[s] * pairs->other_element_stride : s * pairs->other_sequence_stride;
+    const bool none = from == nullptr || length(s) == 0;
+    return {none ? nullptr : from + at * bytes, length(s), pairs->other_element_stride, bytes};
+  }
 };
+template <class R>
+decltype(auto) reduction_at(const R& r, int64_t s) {
+  if constexpr (requires { r.at(s); })
+    return r.at(s);
+  else
+    return r;
+}
 
 // Chunks [first, last) of a sequence, one after the other.
 template <class R, class Join>

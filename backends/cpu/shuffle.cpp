@@ -7,8 +7,8 @@
 // Source  CUDA C++ Programming Guide, "Warp Shuffle Functions"; order.hpp.
 #include <atomic>
 
+#include "bits/order.hpp"
 #include "ops.hpp"
-#include "order.hpp"
 #include "parallel.hpp"
 #include "shuffle_kernels.hpp"
 

@@ -13,8 +13,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "bits/order.hpp"
 #include "ops.hpp"
-#include "order.hpp"
 #include "parallel.hpp"
 #include "stencil_kernels.hpp"
 #include "stencil_sweeps.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "order.hpp"
+#include "bits/order.hpp"
 #include "queue.hpp"
 #include "stencil_kernels.hpp"
 

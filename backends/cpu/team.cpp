@@ -16,7 +16,7 @@
 #include <new>
 #include <utility>
 
-#include "float_environment.hpp"
+#include "call/float_environment.hpp"
 #include "tuning.hpp"
 
 namespace lockstep::cpu {
@@ -241,7 +241,7 @@ void run_on_team(int parts, void (*part)(void*, int, int), void* data) {
 }  // namespace lockstep::cpu
 
 #if !defined(LOCKSTEP_CPU_PLUGIN)
-// For the library (lib/enough_stack.cpp).
+// For the library (lib/call/enough_stack.cpp).
 extern "C" bool lockstep_cpu_run_elsewhere(void (*body)(void*), void* data) {
   return lockstep::cpu::run_elsewhere(body, data);
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "../../lib/order.hpp"
+#include "../../lib/bits/order.hpp"
 #include "lockstep/lockstep.h"
 
 namespace lockstep::cuda {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "../run.hpp"
+#include "../call/run.hpp"
 
 namespace lockstep::lib {
 

@@ -1,7 +1,7 @@
 // convert.cpp - dst = src * scale as another float type, or a function of src, axes in any order: validation.
 #include <algorithm>
 
-#include "../functions.hpp"
+#include "../bits/functions.hpp"
 #include "checked.hpp"
 #include "ops.hpp"
 

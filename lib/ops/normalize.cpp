@@ -73,6 +73,7 @@ void prepare_normalize(prepared_call& prepared) {
   add_side(prepared, offsetof(lockstep_normalize_desc, weight), {"weight", d.weight, per_column, weight_bytes});
   add_side(prepared, offsetof(lockstep_normalize_desc, bias), {"bias", d.bias, per_column, weight_bytes});
   size_t arrays = 1;
+  const int residual = prepared.side_count;
   if (d.residual != nullptr) {
     ++arrays;
     const size_t span = rows_span("residual", "residual_stride", d, d.residual_stride, bytes, false);
@@ -82,7 +83,8 @@ void prepare_normalize(prepared_call& prepared) {
     ++arrays;
     const size_t span = rows_span("sum", "sum_stride", d, d.sum_stride, bytes, true);
     add_side(prepared, offsetof(lockstep_normalize_desc, sum),
-             {"sum", d.sum, span, bytes, 0, true, d.sum_stride == d.src_stride, d.sum_stride == d.residual_stride});
+             {"sum", d.sum, span, bytes, 0, true, d.sum_stride == d.src_stride,
+              d.sum_stride == d.residual_stride ? residual : -1});
   }
   if (total > SIZE_MAX / 2 / (arrays * bytes + prepared.dst_element_bytes))
     fail(LOCKSTEP_INVALID_ARGUMENT, "count * length is {} elements, more than can be moved; use smaller sizes", total);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "../slabs.hpp"
+#include "../call/slabs.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -13,12 +13,13 @@ namespace {
 
 // By lockstep_op.
 constexpr std::array rows = {
-    op_row{"transpose", LOCKSTEP_DESCRIPTION(transpose), prepare_transpose, cut_transpose, classify_transpose},
-    op_row{"permute", LOCKSTEP_DESCRIPTION(permute), prepare_permute, cut_permute, classify_permute},
-    op_row{"square_sum", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce},
-    op_row{"reduce", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce},
-    op_row{"stencil", LOCKSTEP_DESCRIPTION(stencil), prepare_stencil, cut_stencil, classify_stencil},
-    op_row{"shuffle", LOCKSTEP_DESCRIPTION(shuffle), prepare_shuffle, cut_shuffle, classify_shuffle},
+    op_row{"transpose", LOCKSTEP_DESCRIPTION(transpose), prepare_transpose, cut_transpose, classify_transpose,
+           weigh_transpose, why_not_in_place},
+    op_row{"permute", LOCKSTEP_DESCRIPTION(permute), prepare_permute, cut_permute, classify_permute, weigh_permute},
+    op_row{"square_sum", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce, weigh_reduce},
+    op_row{"reduce", LOCKSTEP_DESCRIPTION(reduce), prepare_reduce, nullptr, classify_reduce, weigh_reduce},
+    op_row{"stencil", LOCKSTEP_DESCRIPTION(stencil), prepare_stencil, cut_stencil, classify_stencil, weigh_stencil},
+    op_row{"shuffle", LOCKSTEP_DESCRIPTION(shuffle), prepare_shuffle, cut_shuffle, classify_shuffle, weigh_shuffle},
     op_row{"normalize", LOCKSTEP_DESCRIPTION(normalize), prepare_normalize, nullptr, classify_normalize},
     op_row{"scan", LOCKSTEP_DESCRIPTION(scan), prepare_scan, nullptr, classify_scan},
     op_row{"sums", LOCKSTEP_DESCRIPTION(sums), prepare_sums, nullptr, classify_sums},

@@ -3,7 +3,8 @@
 
 #include <span>
 
-#include "../run.hpp"
+#include "../call/run.hpp"
+#include "../choose/cost.hpp"
 
 namespace lockstep::lib {
 
@@ -24,6 +25,10 @@ struct op_row {
   std::vector<lockstep_slab> (*cut)(const prepared_call&, size_t slab_bytes);
   // The class of calls that share a choice made by measuring (classes.cpp).
   call_class (*classify)(const prepared_call&);
+  // What the cost model is told besides the bytes. nullptr: nothing, it is work on whole rows.
+  void (*weigh)(const prepared_call&, cost::call&) = nullptr;
+  // "in place needs ...; dst_ld is 7": why this call may not have src == dst. nullptr: no text is needed.
+  std::string (*why_not_in_place)(const prepared_call&) = nullptr;
 };
 
 const op_row& row_of(lockstep_op op);  // INVALID_ARGUMENT where there is none
@@ -55,8 +60,13 @@ call_class classify_reduce_axes(const prepared_call& prepared);
 call_class classify_convert(const prepared_call& prepared);
 call_class classify_map(const prepared_call& prepared);
 
-// "in place needs ...; dst_ld is 7": the text of a transpose whose src and dst are the same but may not be.
-std::string why_not_in_place(const lockstep_transpose_desc& desc);
+void weigh_transpose(const prepared_call& prepared, cost::call& seen);
+void weigh_permute(const prepared_call& prepared, cost::call& seen);
+void weigh_reduce(const prepared_call& prepared, cost::call& seen);  // square_sum too
+void weigh_stencil(const prepared_call& prepared, cost::call& seen);
+void weigh_shuffle(const prepared_call& prepared, cost::call& seen);
+std::string why_not_in_place(const prepared_call& transpose);
+
 void make_plan(lockstep_context* context, prepared_call prepared, const lockstep_options* options,
                lockstep_plan** plan);
 }  // namespace lockstep::lib

@@ -1,7 +1,7 @@
 // reduce.cpp - reductions of sequences, square_sum among them: validation.
 #include <vector>
 
-#include "../reductions.hpp"
+#include "../bits/reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 
@@ -88,6 +88,7 @@ void prepare_sequences(prepared_call& prepared) {
     const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1};
     prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
     prepared.dst_span = span_bytes("dst", 1, counts, packed, prepared.dst_element_bytes);
+    prepared.src_step = d.element_stride;
     prepared.dst_dense = false;  // an empty segment's result stays as it was
     return;
   }

@@ -1,7 +1,7 @@
 // reduce_axes.cpp - reductions over any axes of an array: validation.
 #include <algorithm>
 
-#include "../reductions.hpp"
+#include "../bits/reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 

@@ -1,7 +1,7 @@
 // scan.cpp - running sums, minima and maxima of sequences: validation.
 #include <cstddef>
 
-#include "../reductions.hpp"
+#include "../bits/reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
 
@@ -71,6 +71,7 @@ void prepare_scan(prepared_call& prepared) {
     d.length = d.sequence_stride = d.dst_sequence_stride = 0;
     const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
     prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
+    prepared.src_step = d.element_stride, prepared.dst_step = d.dst_element_stride;
     prepared.may_alias = same_elements;
     return;
   }

@@ -82,6 +82,8 @@ void prepare_sums(prepared_call& prepared) {
     d.length = d.sequence_stride = d.other_sequence_stride = 0;
     const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
     prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
+    prepared.src_step = d.element_stride;
+    if (two) prepared.sides[0].step = d.other_element_stride;
     return;
   }
   require_nonnegative("sequence_stride", d.sequence_stride);

@@ -11,7 +11,8 @@ bool transposes_onto_itself(const lockstep_transpose_desc& d) {
 }
 }  // namespace
 
-std::string why_not_in_place(const lockstep_transpose_desc& d) {
+std::string why_not_in_place(const prepared_call& transpose) {
+  const lockstep_transpose_desc& d = transpose.call.transpose;
   if (!transposes_onto_itself(d))
     return format_text(
         "in place needs a square matrix with src_ld == dst_ld, or src_ld == cols and dst_ld == rows; rows is {}, cols "

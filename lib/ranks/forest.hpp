@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "../order.hpp"
+#include "../bits/order.hpp"
 
 namespace lockstep::ranks {
 

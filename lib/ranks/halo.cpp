@@ -2,7 +2,7 @@
 #include <cstring>
 #include <set>
 
-#include "../order.hpp"
+#include "../bits/order.hpp"
 #include "devices.hpp"
 #include "links.hpp"
 #include "stencil.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "../exact.hpp"
+#include "../bits/exact.hpp"
 #include "reduce.hpp"
 
 namespace lockstep::ranks {

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "../environment.hpp"
-#include "../trusted.hpp"
+#include "../load/trusted.hpp"
 #include "text.hpp"
 
 namespace lockstep::ranks {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "../exact.hpp"
+#include "../bits/exact.hpp"
 #include "reduce.hpp"
 
 namespace lockstep::ranks {

@@ -1,6 +1,6 @@
-// order.cpp - lib/order.hpp is the order that runs: sums, stencils and shuffles computed only with its functions have
-// the bits of `ref` and of the row that auto picks. (The oracle of tests/cases uses none of its functions.)
-#include "../../lib/order.hpp"
+// order.cpp - lib/bits/order.hpp is the order that runs: sums, stencils and shuffles computed only with its functions
+// have the bits of `ref` and of the row that auto picks. (The oracle of tests/cases uses none of its functions.)
+#include "../../lib/bits/order.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-#include "../../lib/stack_left.hpp"
+#include "../../lib/call/stack_left.hpp"
 #include "../cases/describe.hpp"
 #include "check.hpp"
 #include "lockstep/group.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "cost.hpp"
+#include "choose/cost.hpp"
 #include "lockstep/lockstep.h"
 
 namespace {

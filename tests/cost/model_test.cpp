@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "calibration.hpp"
+#include "choose/calibration.hpp"
 
 namespace {
 using namespace lockstep::lib;

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "calibration.hpp"
 #include "cases.hpp"
-#include "estimate.hpp"
+#include "choose/calibration.hpp"
+#include "ops/ops.hpp"
 
 namespace {
 using namespace lockstep::lib;
@@ -18,17 +18,18 @@ using nlohmann::json;
 
 constexpr double allowed = 1.1;
 
-prepared_call prepared(const cases::test_case& c) {
+// What the model is told of a case.
+cost::call cost_call(const cases::test_case& c) {
   prepared_call p;
-  p.call.op = c.op;
+  void (*weigh)(const prepared_call&, cost::call&) = weigh_reduce;
   switch (c.op) {
-    case LOCKSTEP_TRANSPOSE: p.call.transpose = c.transpose; break;
-    case LOCKSTEP_PERMUTE: p.call.permute = c.permute; break;
+    case LOCKSTEP_TRANSPOSE: p.call.transpose = c.transpose, weigh = weigh_transpose; break;
+    case LOCKSTEP_PERMUTE: p.call.permute = c.permute, weigh = weigh_permute; break;
     case LOCKSTEP_STENCIL:
-      p.call.stencil = c.stencil;
+      p.call.stencil = c.stencil, weigh = weigh_stencil;
       p.coefficients.resize(static_cast<size_t>(2 * c.stencil.radius * c.stencil.rank + 1));
       break;
-    case LOCKSTEP_SHUFFLE: p.call.shuffle = c.shuffle; break;
+    case LOCKSTEP_SHUFFLE: weigh = weigh_shuffle; break;
     default: p.call.reduce = c.reduce;
   }
   static char matrix[2];  // addresses only
@@ -38,7 +39,10 @@ prepared_call prepared(const cases::test_case& c) {
   p.element_bytes = c.src.element_bytes;
   p.moved_bytes = static_cast<size_t>(c.src.elements()) * c.src.element_bytes +
                   static_cast<size_t>(c.dst.elements()) * c.dst.element_bytes + c.offsets.size() * sizeof(int64_t);
-  return p;
+  cost::call seen;
+  seen.bytes = static_cast<double>(p.moved_bytes);
+  weigh(p, seen);
+  return seen;
 }
 
 struct recorded {
@@ -121,7 +125,7 @@ TEST(replay, the_built_in_model_on_recorded_times) {
         continue;
       }
       const cases::test_case c = cases::parse(key.first);
-      const cost::call call = cost_call(prepared(c));
+      const cost::call call = cost_call(c);
       const cost::place where = key.second == "device"   ? cost::on_device
                                 : key.second == "pinned" ? cost::pinned
                                                          : cost::pageable;

@@ -1,6 +1,6 @@
 // trace_test.cpp - the counts that the literature gives for its kernels, and the rule for all
 // replays: every element is read once and written once, for any shape.
-#include "trace.hpp"
+#include "call/trace.hpp"
 
 #include <gtest/gtest.h>
 

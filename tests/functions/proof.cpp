@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "functions.hpp"
+#include "bits/functions.hpp"
 #include "reference.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // reference.hpp - what lockstep_map must give, by libm's doubles and, near the middle of two results, by MPFR's 200 and
-// more binary digits. Shares nothing with lib/functions.hpp but the functions' names.
+// more binary digits. Shares nothing with lib/bits/functions.hpp but the functions' names.
 #pragma once
 
 #include <mpfr.h>

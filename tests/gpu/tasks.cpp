@@ -3,9 +3,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "bits/order.hpp"
 #include "gpu.hpp"
 #include "index/leaf.hpp"
-#include "order.hpp"
 
 namespace lockstep::gpu_test {
 namespace {

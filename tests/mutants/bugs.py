@@ -7,7 +7,7 @@ A bug is a block of lines that ends at an empty line:
     needs: cpu                                what its test needs: cpu, gpu, gpu2 (two GPUs), python, torch or
                                               tsan (a copy built with -Db_sanitize=thread)
     killed by: check abi: Abi.Transpose       the test and its case; empty: not known yet
-    in: lib/run.cpp                           the file; then a piece of it, as a patch would change it
+    in: lib/call/run.cpp                           the file; then a piece of it, as a patch would change it
       const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
     + if (BUG) b_bytes = 1;
 

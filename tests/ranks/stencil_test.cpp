@@ -1,6 +1,6 @@
 // stencil_test.cpp - stencils and halos over ranks have the bits of one call on the whole array.
+#include "bits/order.hpp"
 #include "engines.hpp"
-#include "order.hpp"
 #include "world.hpp"
 
 namespace lockstep::ranks_test {

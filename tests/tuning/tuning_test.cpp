@@ -1,5 +1,5 @@
-// tuning_test.cpp - rows chosen by measuring (lib/remembered.hpp): no bit changes, which calls an entry is for, and
-// damaged or untrusted files.
+// tuning_test.cpp - rows chosen by measuring (lib/choose/remembered.hpp): no bit changes, which calls an entry is for,
+// and damaged or untrusted files.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "bits/order.hpp"
 #include "lessons.hpp"
-#include "order.hpp"
 #include "rules.hpp"
 #include "text.hpp"
 

@@ -1,8 +1,8 @@
 // shuffle.cpp - replays of backends/cuda/shuffle/shuffle.cu (D1 to D4).
 #include "index/shuffle.hpp"
 
+#include "bits/order.hpp"
 #include "lessons.hpp"
-#include "order.hpp"
 #include "rules.hpp"
 #include "text.hpp"
 

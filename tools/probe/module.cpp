@@ -1,13 +1,13 @@
 // module.cpp - finds probe-cuda.so where the library finds its backend modules, by the
-// same rules (lib/trusted.hpp), and loads it on first use.
+// same rules (lib/load/trusted.hpp), and loads it on first use.
 #include <dlfcn.h>
 #include <lockstep/lockstep.h>
 
 #include <filesystem>
 
+#include "load/trusted.hpp"
 #include "probe.hpp"
 #include "text.hpp"
-#include "trusted.hpp"
 
 namespace lockstep::tool::probe {
 

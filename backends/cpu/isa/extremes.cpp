@@ -6,11 +6,11 @@
 // Moves   every element read once (twice in L1 for an index); 16 bytes written for each row
 // Limit   in cache the comparisons, of which floats need more than integers; in DRAM the read limit
 // Watch   a NaN of either sign is the minimum and the maximum; the payloads of NaNs do not count
-// Source  lib/order.hpp (keys)
+// Source  lib/bits/order.hpp (keys)
 #include "../reduce_kernels.hpp"
+#include "bits/order.hpp"
 #include "extreme_kinds.hpp"
 #include "narrow_extremes.hpp"
-#include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {

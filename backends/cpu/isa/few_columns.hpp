@@ -2,7 +2,7 @@
 // their sums: lanes l, l + 16, ... are summed side by side in registers, and joined there.
 #pragma once
 
-#include "order.hpp"
+#include "bits/order.hpp"
 #include "tuning.hpp"
 #include "vectors.hpp"
 

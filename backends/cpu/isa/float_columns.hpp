@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "../reduce_kernels.hpp"
+#include "bits/order.hpp"
 #include "few_columns.hpp"
 #include "float_terms.hpp"
-#include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {

@@ -5,11 +5,11 @@
 // Moves   every element read once; one double written a leaf
 // Limit   L2 and L3: conversions to double (16 a row of 128 f32); DRAM: the read limit
 // Watch   missing lanes are -0.0, never +0.0: joins skip them. A vector beyond the row's end is never read.
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "../reduce_kernels.hpp"
+#include "bits/order.hpp"
 #include "float_columns.hpp"
 #include "float_terms.hpp"
-#include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {

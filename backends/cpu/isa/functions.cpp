@@ -1,11 +1,12 @@
 // functions.cpp - functions of doubles in place, for map.
-// Idea    The programs of lib/functions.hpp, a vector of doubles at a time. Elements of other types are widened before
+// Idea    The programs of lib/bits/functions.hpp, a vector of doubles at a time. Elements of other types are widened
+// before
 //         and rounded after by convert's kernels, so that a function is compiled once and not for each pair of types.
 // Moves   each double in and out once, in the L1
 // Limit   fused multiply-adds: 16 to 45 an element
 // Watch   the baseline has no fused multiply-add and calls the C library's, which is slow but gives the same bits
-// Source  lib/functions.hpp
-#include "functions.hpp"
+// Source  lib/bits/functions.hpp
+#include "bits/functions.hpp"
 
 #include "../convert_kernels.hpp"
 #include "vectors.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "order_rows.hpp"
+#include "bits/order_rows.hpp"
 #include "results.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {

@@ -5,13 +5,13 @@
 // Moves   every element read once
 // Limit   the read limit for floats; instructions for products of integers until they pass 2^64
 // Watch   a product that has passed 2^64 still becomes 0 at a 0, and needs its sign
-// Source  lib/order.hpp, lib/reductions.hpp
+// Source  lib/bits/order.hpp, lib/bits/reductions.hpp
 #include "../reduce_kernels.hpp"
+#include "bits/order.hpp"
 #include "exact_rows.hpp"
 #include "float_columns.hpp"
 #include "float_terms.hpp"
 #include "narrow_sums.hpp"
-#include "order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {

@@ -5,7 +5,7 @@
 // Limit   L2: conversions to double and back; the copy limit in DRAM
 // Watch   an f16 or bf16 result rounds once from double: by way of f32 rounded to odd (results.hpp), or in float where
 //         a bound of the error shows that nothing else can come out (in_floats)
-// Source  lib/order_rows.hpp, lockstep.h
+// Source  lib/bits/order_rows.hpp, lockstep.h
 #include "../normalize_kernels.hpp"
 #include "leaves.hpp"
 

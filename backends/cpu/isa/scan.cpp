@@ -4,9 +4,9 @@
 // Moves   elements and results once
 // Limit   conversions and shifts in L2; the copy limit in DRAM
 // Watch   in place a result may stand where a later element is: shifted leaves are copied first (../scan.cpp)
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "../scan_kernels.hpp"
-#include "order_rows.hpp"
+#include "bits/order_rows.hpp"
 #include "results.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {

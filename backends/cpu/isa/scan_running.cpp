@@ -6,7 +6,7 @@
 // Watch   in place a result may stand where a later element is: shifted leaves are copied first (../scan.cpp)
 // Source  lockstep.h
 #include "../scan_kernels.hpp"
-#include "order.hpp"
+#include "bits/order.hpp"
 #include "vectors.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {

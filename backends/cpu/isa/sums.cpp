@@ -4,7 +4,7 @@
 // Moves   both arrays read once
 // Limit   the read limit in DRAM; conversions to double in L2. Products of 64-bit integers: one multiplication each
 // Watch   32-bit products: two of them do not fit 64 bits, so their halves are summed apart
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "../sums_kernels.hpp"
 #include "leaves.hpp"
 #include "sum_columns.hpp"

@@ -4,10 +4,10 @@
 // Moves   every element read once, one result written for each row
 // Limit   few rows: instructions, about two for each element; many: the read limit
 // Watch   lanes of the fixed order join in steps of 4, 2, 1, and missing lanes are skipped
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "../tiny_rows.hpp"
 
-#include "order.hpp"
+#include "bits/order.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {

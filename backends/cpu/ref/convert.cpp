@@ -1,8 +1,8 @@
 // convert.cpp (ref) - the definition: dst[i_0, i_1, ...] = src[i_0, i_1, ...] * scale, the product rounded to double,
 // then to dst's type. map: of a function of src.
 #include "../ops.hpp"
+#include "bits/functions.hpp"
 #include "fixed_order.hpp"
-#include "functions.hpp"
 
 namespace lockstep::cpu {
 

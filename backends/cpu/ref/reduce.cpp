@@ -2,8 +2,8 @@
 // (integers), counts, extremes by comparing one element after another.
 #include "../ops.hpp"
 #include "../parallel.hpp"
+#include "bits/reductions.hpp"
 #include "fixed_order.hpp"
-#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {

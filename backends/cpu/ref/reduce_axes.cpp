@@ -5,7 +5,7 @@
 
 #include "../ops.hpp"
 #include "axis_list.hpp"
-#include "reductions.hpp"
+#include "bits/reductions.hpp"
 
 namespace lockstep::cpu {
 

@@ -1,12 +1,12 @@
-// scan.cpp (ref) - the definition: float sums by the places of lib/order_rows.hpp, exact
+// scan.cpp (ref) - the definition: float sums by the places of lib/bits/order_rows.hpp, exact
 // sums and extremes one element after another.
 #include <limits>
 #include <vector>
 
 #include "../ops.hpp"
 #include "../parallel.hpp"
+#include "bits/reductions.hpp"
 #include "fixed_order.hpp"
-#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {

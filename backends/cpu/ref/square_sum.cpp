@@ -2,8 +2,8 @@
 // (floats) or exactly (integers), and its correctly rounded root.
 #include "../ops.hpp"
 #include "../parallel.hpp"
+#include "bits/reductions.hpp"
 #include "fixed_order.hpp"
-#include "reductions.hpp"
 
 namespace lockstep::cpu {
 namespace {

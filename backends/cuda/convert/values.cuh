@@ -4,8 +4,8 @@
 #pragma once
 
 #include "../normalize/quad.cuh"
+#include "bits/functions.hpp"
 #include "convert.hpp"
-#include "functions.hpp"
 
 namespace lockstep::cuda {
 
@@ -66,8 +66,8 @@ struct scaled_cast {
   }
 };
 
-// Four values of a function, by the programs of lib/functions.hpp. One function of the device's machine code for all
-// kernels of a file, because the programs are long; whole warps take the same case.
+// Four values of a function, by the programs of lib/bits/functions.hpp. One function of the device's machine code for
+// all kernels of a file, because the programs are long; whole warps take the same case.
 struct four_doubles {
   double x[4];
 };

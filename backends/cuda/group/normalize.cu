@@ -3,7 +3,7 @@
 // Moves   every element once in and once out, 200 bytes of the table for each call and 8 for each block
 // Limit   latencies; memory where there are enough rows
 // Watch   a block reads its call into shared memory: registers would not hold it
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "../dtypes.hpp"
 #include "../normalize/launch.cuh"
 #include "normalize.hpp"

@@ -3,7 +3,7 @@
 // Moves   every element once, 4 or 8 bytes for each result, 56 bytes of the table for each call
 // Limit   latencies: the table's entry, then the elements; memory where there are enough calls
 // Watch   norms of f64 whose squares leave the range are folded again on the spot (norm.cuh)
-// Source  lib/order.hpp; reduce/subtree.cuh, reduce/sequences.cuh
+// Source  lib/bits/order.hpp; reduce/subtree.cuh, reduce/sequences.cuh
 #include "../reduce/any_type.hpp"
 #include "../reduce/subtree.cuh"
 #include "../reduce/way.cuh"

@@ -1,5 +1,5 @@
 // leaf.hpp - who reads which elements of a sum in the fixed order, and whom its partial
-// results meet (leaf.cuh, lanes.cuh). The order itself is lib/order.hpp's: a leaf is 16
+// results meet (leaf.cuh, lanes.cuh). The order itself is lib/bits/order.hpp's: a leaf is 16
 // rows of 128 lanes. A warp of `warp` threads holds its row's lanes, four a thread.
 #pragma once
 

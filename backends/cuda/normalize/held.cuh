@@ -4,7 +4,7 @@
 // Moves   every element once in and once out
 // Limit   instructions
 // Watch   in place: all of a row is in registers before its first result is written
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "rows.cuh"

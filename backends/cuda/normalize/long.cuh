@@ -8,7 +8,7 @@
 // Moves   every element twice in and once out; 24 bytes a leaf
 // Limit   memory
 // Watch   where sum is src or residual, the second pass finds h there
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "rows.cuh"

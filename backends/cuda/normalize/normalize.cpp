@@ -4,7 +4,7 @@
 // Moves   held: every element once in and once out; two_reads: twice in
 // Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "normalize.hpp"
 
 #include "../dtypes.hpp"

@@ -1,7 +1,7 @@
 // normalize.hpp - normalize's launches, one file a type of elements, and what lies in their workspace.
 #pragma once
 
-#include "../../../lib/order.hpp"
+#include "../../../lib/bits/order.hpp"
 #include "../device/queue.hpp"
 
 namespace lockstep::cuda {

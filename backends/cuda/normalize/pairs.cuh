@@ -6,7 +6,7 @@
 // Moves   every element once in and once out
 // Limit   latencies; instructions where rows are many
 // Watch   in place: barriers lie between the last load of a row and its first result
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "float_results.cuh"

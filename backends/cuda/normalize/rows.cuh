@@ -5,7 +5,7 @@
 // are a leaf. Where rows are short it holds `S` sequences at once, whose loads overlap.
 #pragma once
 
-#include "../../../lib/order_rows.hpp"
+#include "../../../lib/bits/order_rows.hpp"
 #include "../reduce/block_tree.cuh"
 #include "quad.cuh"
 

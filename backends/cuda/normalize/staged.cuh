@@ -7,7 +7,7 @@
 // Moves   every element once in and once out
 // Limit   instructions for 16-bit elements, else memory
 // Watch   in place: all of a row is in shared memory before its first result is written
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "float_results.cuh"

@@ -5,7 +5,7 @@
 // Moves   n elements read once; 24 bytes a task of leaves
 // Limit   instructions for elements of 1 and 2 bytes, else memory
 // Watch   an unsigned 64-bit element has the bits of a negative one
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "../sums/kernels.cuh"
 #include "any_type.hpp"
 

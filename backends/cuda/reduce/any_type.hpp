@@ -1,7 +1,7 @@
 // any_type.hpp - the row of reduce and square_sum for the types that the others have no kernels for.
 #pragma once
 
-#include "../../../lib/reductions.hpp"
+#include "../../../lib/bits/reductions.hpp"
 #include "../device/queue.hpp"
 
 namespace lockstep::cuda {

@@ -1,7 +1,7 @@
 // block_tree.cuh - the order's tree over values in memory, by a block.
 #pragma once
 
-#include "../../../lib/order_rows.hpp"
+#include "../../../lib/bits/order_rows.hpp"
 #include "leaf.cuh"
 
 namespace lockstep::cuda {

@@ -7,7 +7,7 @@
 // Limit   memory reads. Rows at any alignment gain the most over a warp a leaf (lanes.cuh); where the last leaf
 //         is short its threads idle, and a warp a leaf is faster.
 // Watch   32 registers, or a multiprocessor has one block of 1,024 threads
-// Source  lib/order.hpp; figures in tests/results/tries.md.
+// Source  lib/bits/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
 #include "../kernel/resident.cuh"

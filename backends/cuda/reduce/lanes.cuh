@@ -6,7 +6,7 @@
 // Moves   n elements read once; a partial result a task, of at most 256 leaves
 // Limit   memory reads, from about 16 Mi elements; below that the way to the block that joins
 // Watch   who waits for a mailbox must find it written
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #pragma once
 
 #include "subtree.cuh"

@@ -8,7 +8,7 @@
 // All joins commute to the bit (a + b is b + a), so both partners may do one.
 #pragma once
 
-#include "../../../lib/order.hpp"
+#include "../../../lib/bits/order.hpp"
 #include "../index/leaf.hpp"
 #include "../kernel/cache.cuh"
 #include "../kernel/record.cuh"

@@ -6,7 +6,7 @@
 //         to 0.97 for whole rows of split_rows.cuh, 0.82 to 0.90 for those of staged_rows.cuh)
 // Watch   NaN wins, -0.0 < +0.0, the lowest index wins a tie; an array whose keys are
 //         all the smallest possible still has an argmax
-// Source  lib/order.hpp.
+// Source  lib/bits/order.hpp.
 #include "../ops.hpp"
 #include "extreme.cuh"
 #include "library.hpp"

@@ -2,7 +2,7 @@
 // Watch   a 16-bit result by way of a float rounds once only if that is rounded to odd (backends/cpu/isa/results.hpp)
 #pragma once
 
-#include "../../../lib/order_rows.hpp"
+#include "../../../lib/bits/order_rows.hpp"
 #include "fold.cuh"
 
 namespace lockstep::cuda {

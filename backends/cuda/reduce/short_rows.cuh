@@ -11,7 +11,7 @@
 //         shuffles below
 // Watch   A vector may reach into a neighbouring row, never out of src. The lanes of a row
 //         at an odd address are rotated back (unrotate) before they join.
-// Source  lib/order.hpp; figures in tests/results/tries.md.
+// Source  lib/bits/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
 #include "lane_rows.cuh"

@@ -4,7 +4,7 @@
 // memory
 //         for the tree. Blocks hand their subtrees' values over (mailbox.cuh), or leave them for join_partials.
 // Watch   indices of elements are 64 bits wide
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 // Moves   n elements read once; strided ones a sector each
 // Limit   latencies: one leaf's loads are in flight
 // Watch   indices of elements are 64 bits wide
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #pragma once
 
 #include "lane_rows.cuh"

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "../../../lib/reductions.hpp"
+#include "../../../lib/bits/reductions.hpp"
 #include "sequences.cuh"
 
 namespace lockstep::cuda {

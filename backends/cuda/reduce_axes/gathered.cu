@@ -5,7 +5,7 @@
 // Moves   every element once, where a run fills its sectors
 // Limit   memory reads; of 2-byte elements the indices
 // Watch   the index of an element in its sequence has 31 bits, its place 64
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "../dtypes.hpp"
 #include "../reduce/columns.cuh"
 #include "../reduce/extreme.cuh"

@@ -6,11 +6,11 @@
 // Limit   memory; of many small batches the launches
 // Watch   a row is chosen at the launch, by the pointers, so the workspace must do for all of them. A fault names a
 //         sequence of its own launch
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include <algorithm>
 
-#include "../../../lib/order.hpp"
-#include "../../../lib/reductions.hpp"
+#include "../../../lib/bits/order.hpp"
+#include "../../../lib/bits/reductions.hpp"
 #include "../dtypes.hpp"
 #include "../row_for.hpp"
 #include "axis_list.hpp"

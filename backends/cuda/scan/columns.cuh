@@ -6,7 +6,7 @@
 // Moves   every element once in and once out
 // Limit   memory, where there are threads enough; else the loads that a thread has in flight
 // Watch   in place: a thread reads ahead, but only of its own sequence
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "look_back.cuh"

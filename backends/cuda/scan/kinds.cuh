@@ -7,7 +7,7 @@
 //   first()                      what an exclusive scan begins with
 #pragma once
 
-#include "../../../lib/order_rows.hpp"
+#include "../../../lib/bits/order_rows.hpp"
 #include "../normalize/quad.cuh"
 
 namespace lockstep::cuda {

@@ -8,7 +8,7 @@
 // Moves   every element once in and once out
 // Limit   the copy limit; additions in double, 7 an element, and shuffles
 // Watch   results stand where their elements do, exclusive ones too, so that a call may be in place
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "kinds.cuh"

@@ -5,7 +5,7 @@
 // Limit   a third of the copy's speed; of small calls the launches
 // Watch   a row of the permutations is chosen at the launch, by the pointers: none needs workspace. Results take the
 //         elements' places where they are as wide
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "../dtypes.hpp"
 #include "../row_for.hpp"
 #include "scan.hpp"

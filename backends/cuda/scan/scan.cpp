@@ -6,7 +6,7 @@
 // Moves   every element once in and once out; permuted: three times, by way of the workspace
 // Limit   instructions and waits (look_back.cuh)
 // Watch   the mailboxes are cleared before each launch; a call may be captured in a graph
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "scan.hpp"
 
 #include "../dtypes.hpp"

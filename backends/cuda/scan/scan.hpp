@@ -1,8 +1,8 @@
 // scan.hpp - scan's launches by the kind of reduction, one file each.
 #pragma once
 
-#include "../../../lib/order.hpp"
-#include "../../../lib/reductions.hpp"
+#include "../../../lib/bits/order.hpp"
+#include "../../../lib/bits/reductions.hpp"
 #include "../device/queue.hpp"
 
 namespace lockstep::cuda {

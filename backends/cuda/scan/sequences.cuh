@@ -7,7 +7,7 @@
 // Limit   scan_short: 0.87 of the copy's speed for rows of 64 f32 (H200). scan_segments: latencies of a leaf after the
 //         other where one segment is longer than most
 // Watch   segments begin anywhere: whether loads are whole is asked leaf by leaf
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "look_back.cuh"

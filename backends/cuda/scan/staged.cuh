@@ -5,7 +5,7 @@
 // Moves   every element once in and once out
 // Limit   latencies: a third of the waits are for shared memory
 // Watch   in place: all of a leaf is in shared memory before its first result is written
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #pragma once
 
 #include "../normalize/leaf_in_shared.cuh"

@@ -12,7 +12,7 @@
 #include "../index/shuffle.hpp"
 #include "../kernel/record.cuh"
 #include "../ops.hpp"
-#include "order.hpp"
+#include "bits/order.hpp"
 
 namespace lockstep::cuda {
 namespace {

@@ -8,7 +8,7 @@
 //         the last block
 // Watch   the tail leaf; who waits for a partial result (mailbox.cuh); 2^31 elements; f64 norms
 //         whose squares leave the range (norm.cuh)
-// Source  lib/order.hpp; mailbox.cuh.
+// Source  lib/bits/order.hpp; mailbox.cuh.
 #include "../ops.hpp"
 #include "../reduce/library.hpp"
 #include "../reduce/table.cuh"

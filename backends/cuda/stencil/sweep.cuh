@@ -9,8 +9,8 @@
 
 #include "../index/stencil.hpp"
 #include "../kernel/record.cuh"
+#include "bits/order.hpp"
 #include "lockstep/backend.h"
-#include "order.hpp"
 
 namespace lockstep::cuda::stencil {
 

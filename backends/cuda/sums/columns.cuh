@@ -6,7 +6,7 @@
 // Moves   every element once; twice for moments, of which the second time comes from the L2
 // Limit   memory reads
 // Watch   the last block's sequences that are not there stand for the last one, and are not stored
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #pragma once
 
 #include "sums.hpp"

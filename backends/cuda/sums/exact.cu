@@ -4,7 +4,7 @@
 // Moves   every element of both arrays once
 // Limit   memory reads for elements of 1 and 2 bytes by plain sums and products; else instructions
 // Watch   a thread's part of a run is 512 elements: so many products of bytes fit 32 bits, of 16-bit ones 64
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "kernels.cuh"
 
 namespace lockstep::cuda {

@@ -4,7 +4,7 @@
 // Moves   every element of both arrays once
 // Limit   memory reads; of 16-bit elements the conversions to double
 // Watch   elements of src and other belong together by their index in the sequence
-// Source  lib/order.hpp
+// Source  lib/bits/order.hpp
 #include "kernels.cuh"
 
 namespace lockstep::cuda {

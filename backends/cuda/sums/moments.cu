@@ -4,7 +4,7 @@
 // Moves   every element once
 // Limit   memory reads; of 16-bit elements the conversions to double
 // Watch   the formula does not commute: the left subtree comes first
-// Source  lib/order_rows.hpp
+// Source  lib/bits/order_rows.hpp
 #include "../normalize/rows.cuh"
 #include "kernels.cuh"
 

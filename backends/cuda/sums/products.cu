@@ -4,7 +4,7 @@
 // Moves   every element once
 // Limit   instructions; products are rare
 // Watch   a product that has passed 2^64 still becomes 0 at a 0, and needs its sign
-// Source  lib/order.hpp, lib/reductions.hpp
+// Source  lib/bits/order.hpp, lib/bits/reductions.hpp
 #include "kernels.cuh"
 
 namespace lockstep::cuda {

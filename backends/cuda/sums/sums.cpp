@@ -3,7 +3,7 @@
 // Moves   every element of both arrays once; 24 bytes a task
 // Limit   memory reads; see floats.cu, moments.cu and exact.cu
 // Watch   segments are a warp each, however long
-// Source  lib/order.hpp, lib/order_rows.hpp
+// Source  lib/bits/order.hpp, lib/bits/order_rows.hpp
 #include "sums.hpp"
 
 #include "../ops.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "../../../lib/order.hpp"
-#include "../../../lib/reductions.hpp"
+#include "../../../lib/bits/order.hpp"
+#include "../../../lib/bits/reductions.hpp"
 #include "../device/queue.hpp"
 #include "../dtypes.hpp"
 

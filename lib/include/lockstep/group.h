@@ -45,7 +45,7 @@ extern "C" {
  *            INVALID_ARGUMENT also for arrays of two calls that overlap (with both numbers), a
  *            workspace that overlaps an array, a negative count, NULL for an array of count, a
  *            desc_bytes or a size member that no description of the op has.
- * Threads    safe. Source: lib/group.cpp, backends/<name>/group* */
+ * Threads    safe. Source: lib/call/group.cpp, backends/<name>/group* */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_execute_group(lockstep_context* context, lockstep_op op,
                                                                        const void* descs, size_t desc_bytes,
                                                                        int64_t count, const void* const* srcs,

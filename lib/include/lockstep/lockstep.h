@@ -1055,7 +1055,7 @@ LOCKSTEP_API const char* lockstep_function_name(lockstep_function function);
  *            to the exact value of the mathematical function, ties to even. So far that is proven
  *            for all 2^32 arguments of exp; of the other functions about a million were compared with
  *            MPFR each, none wrong (tests/functions/all compares all). With any other scale,
- *            the value of a fixed program in double (lib/functions.hpp), times scale, rounded to
+ *            the value of a fixed program in double (lib/bits/functions.hpp), times scale, rounded to
  *            double and then to result. Values at infinities are the limits: 0 for exp(-inf), -0 for
  *            silu and gelu of -inf. log and log1p are -inf at 0 and at -1; log, log1p, sqrt and
  *            rsqrt are NaN below their domain; rsqrt and reciprocal of a zero are infinities of its
@@ -1068,7 +1068,7 @@ LOCKSTEP_API const char* lockstep_function_name(lockstep_function function);
  * Empty      an axis of 0: nothing is touched, pointers may be NULL.
  * Errors     UNSUPPORTED (F64, whose correctly rounded values no short program gives),
  *            INVALID_ARGUMENT (no such function), and those of lockstep_convert.
- * Threads    safe. Source: lib/functions.hpp; backends/<name>/convert.* */
+ * Threads    safe. Source: lib/bits/functions.hpp; backends/<name>/convert.* */
 typedef struct lockstep_map_desc {
   size_t size; /* sizeof(lockstep_map_desc) */
   lockstep_dtype dtype;

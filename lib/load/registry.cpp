@@ -4,8 +4,8 @@
 #include <cstring>
 #include <deque>
 
+#include "../status.hpp"
 #include "module.hpp"
-#include "status.hpp"
 
 // The CPU backend's entry, built into this library (backends/cpu/backend.cpp).
 extern "C" const lockstep_backend* lockstep_cpu_backend(const lockstep_host* host);

@@ -11,8 +11,8 @@
 #include <memory>
 #include <utility>
 
+#include "../status.hpp"
 #include "registry.hpp"
-#include "status.hpp"
 
 namespace lockstep::lib {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "kept_file.hpp"
-#include "registry.hpp"
-#include "status.hpp"
+#include "../files/kept_file.hpp"
+#include "../load/registry.hpp"
+#include "../status.hpp"
 
 namespace lockstep::lib {
 namespace {

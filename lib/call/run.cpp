@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
+#include "../bits/order.hpp"
+#include "../choose/estimate.hpp"
+#include "../ops/ops.hpp"
 #include "enough_stack.hpp"
-#include "estimate.hpp"
-#include "ops/ops.hpp"
-#include "order.hpp"
 #include "trace.hpp"
 
 namespace lockstep::lib {
@@ -98,12 +99,20 @@ void check_sides(const prepared_call& prepared, const void* src, const void* dst
     if (side.pointer != src || !side.may_be_src) require_apart(side, from);
     for (int k = 0; k < prepared.side_count; ++k) {
       const side_array& other = prepared.sides[k];
-      const bool residual = std::string_view(other.name) == "residual";
-      if (k != i && !(residual && side.pointer == other.pointer && side.may_be_residual)) require_apart(side, other);
+      if (k != i && !(k == side.may_be_side && side.pointer == other.pointer)) require_apart(side, other);
     }
   }
 }
 
+}  // namespace
+
+namespace {
+// What the text of an overlap adds for an op that runs in place under conditions.
+std::string why_apart(const prepared_call& prepared, bool same) {
+  const op_row& row = row_of(prepared.call.op);
+  if (row.why_not_in_place == nullptr) return "";
+  return same ? " (" + row.why_not_in_place(prepared) + ")" : " (or src == dst: in place)";
+}
 }  // namespace
 
 void check_pointers(const prepared_call& prepared, const void* src, const void* dst) {
@@ -114,10 +123,7 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
         overlap(past(prepared.src_lead, src), prepared.src_span - prepared.src_lead, past(prepared.dst_lead, dst),
                 prepared.dst_span - prepared.dst_lead))
       fail(LOCKSTEP_INVALID_ARGUMENT, "src ({}, {} bytes) and dst ({}, {} bytes) overlap; give dst memory of its own{}",
-           src, prepared.src_span, dst, prepared.dst_span,
-           prepared.call.op != LOCKSTEP_TRANSPOSE ? ""
-           : src == dst                           ? " (" + why_not_in_place(prepared.call.transpose) + ")"
-                                                  : " (or src == dst: in place)");
+           src, prepared.src_span, dst, prepared.dst_span, why_apart(prepared, src == dst));
   }
   if (prepared.side_count != 0) check_sides(prepared, src, dst);
   if (prepared.offsets_bytes != 0) {
@@ -188,17 +194,17 @@ void read_offsets(prepared_call& prepared) {
     lead = static_cast<size_t>(d.offsets[0] * stride) * element_bytes;
     return static_cast<size_t>(bytes);
   };
-  prepared.src_span = span_of("src", d.element_stride, prepared.element_bytes, prepared.src_lead);
-  const auto read = static_cast<size_t>(elements - d.offsets[0]);
-  if (prepared.call.op == LOCKSTEP_SCAN)
-    prepared.dst_span =
-        span_of("dst", prepared.call.scan.dst_element_stride, prepared.dst_element_bytes, prepared.dst_lead);
-  if (prepared.call.op == LOCKSTEP_SUMS && prepared.side_count != 0)
-    prepared.sides[0].bytes =
-        span_of("other", prepared.call.sums.other_element_stride, prepared.element_bytes, prepared.sides[0].lead);
-  const size_t written = prepared.call.op == LOCKSTEP_SCAN ? read * prepared.dst_element_bytes : prepared.dst_span;
-  prepared.moved_bytes =
-      read * prepared.element_bytes * (1 + static_cast<size_t>(prepared.side_count)) + written + prepared.offsets_bytes;
+  const auto named = static_cast<size_t>(elements - d.offsets[0]);
+  prepared.moved_bytes = prepared.offsets_bytes + named * prepared.element_bytes;
+  prepared.src_span = span_of("src", prepared.src_step, prepared.element_bytes, prepared.src_lead);
+  if (prepared.dst_step != 0)
+    prepared.dst_span = span_of("dst", prepared.dst_step, prepared.dst_element_bytes, prepared.dst_lead);
+  prepared.moved_bytes += prepared.dst_step != 0 ? named * prepared.dst_element_bytes : prepared.dst_span;
+  for (side_array& side : std::span(prepared.sides, static_cast<size_t>(prepared.side_count)))
+    if (side.step != 0) {
+      side.bytes = span_of(side.name, side.step, side.alignment, side.lead);
+      prepared.moved_bytes += named * side.alignment;
+    }
 }
 
 prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept) {
@@ -214,15 +220,15 @@ prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept) {
     bytes -= less, lead -= less;
     return pointer == nullptr ? pointer : static_cast<const char*>(pointer) + less;  // a plan has none yet
   };
-  call.src = cut(call.src, prepared.src_span, prepared.src_lead, call.reduce.element_stride, prepared.element_bytes);
-  if (call.op == LOCKSTEP_SCAN)
+  call.src = cut(call.src, prepared.src_span, prepared.src_lead, prepared.src_step, prepared.element_bytes);
+  if (prepared.dst_step != 0)
     call.dst = const_cast<void*>(
-        cut(call.dst, prepared.dst_span, prepared.dst_lead, call.scan.dst_element_stride, prepared.dst_element_bytes));
-  if (call.op == LOCKSTEP_SUMS && prepared.side_count != 0) {
-    side_array& other = prepared.sides[0];
-    call.sums.other = other.pointer =
-        cut(other.pointer, other.bytes, other.lead, call.sums.other_element_stride, prepared.element_bytes);
-  }
+        cut(call.dst, prepared.dst_span, prepared.dst_lead, prepared.dst_step, prepared.dst_element_bytes));
+  for (side_array& side : std::span(prepared.sides, static_cast<size_t>(prepared.side_count)))
+    if (side.step != 0) {
+      side.pointer = cut(side.pointer, side.bytes, side.lead, side.step, side.alignment);
+      std::memcpy(reinterpret_cast<char*>(&call) + side.member, &side.pointer, sizeof side.pointer);
+    }
   return prepared;
 }
 

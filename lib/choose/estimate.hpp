@@ -1,7 +1,7 @@
 // estimate.hpp - describes a prepared call to the cost model and compares CPU and device for auto.
 #pragma once
 
-#include "run.hpp"
+#include "../call/run.hpp"
 
 namespace lockstep::lib {
 

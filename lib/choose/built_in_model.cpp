@@ -1,8 +1,8 @@
 // built_in_model.cpp - the cost model for machines that were not calibrated: the output of `lockstep calibrate` on an
 // H200 with 16 cores of a Xeon (a virtual machine, 2026-11-21). One figure is from a later run, because that row became
 // faster: rectangles in place of 1 MiB on 16 threads.
+#include "../status.hpp"
 #include "calibration.hpp"
-#include "status.hpp"
 
 namespace lockstep::lib {
 namespace {

@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "environment.hpp"
+#include "../environment.hpp"
+#include "../load/trusted.hpp"
+#include "../status.hpp"
 #include "quiet_write.hpp"
-#include "status.hpp"
-#include "trusted.hpp"
 
 namespace lockstep::lib {
 namespace {

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "environment.hpp"
+#include "../environment.hpp"
 #include "text.hpp"
 
 namespace lockstep::lib {

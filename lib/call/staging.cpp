@@ -190,12 +190,12 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   lockstep_call call = prepared.call;
   const bool in_place = call.src == call.dst;
   const bool has_offsets = prepared.offsets_bytes != 0;
-  const bool of_scan = call.op == LOCKSTEP_SCAN;  // its results are placed by the offsets
+  const bool placed = prepared.dst_step != 0;  // the results are placed by the offsets
   if (!prepared.src_span_known &&
-      (!can_reach(chosen, data.src, call.src) || (of_scan && !can_reach(chosen, data.dst, call.dst))))
+      (!can_reach(chosen, data.src, call.src) || (placed && !can_reach(chosen, data.dst, call.dst))))
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so src{} cannot be copied to where {} reaches it; call the backend that owns both",
-         of_scan ? " or dst" : "", chosen.entry->name());
+         placed ? " or dst" : "", chosen.entry->name());
   if (!prepared.src_span_known && prepared.side_count != 0 &&
       !can_reach(chosen, data.sides[0], prepared.sides[0].pointer))
     fail(LOCKSTEP_UNSUPPORTED,

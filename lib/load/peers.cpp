@@ -1,6 +1,6 @@
 // peers.cpp - lockstep_peers_get and lockstep_peers_locate: what liblockstep_ranks asks of backends (backend_peer.h).
+#include "../call/run.hpp"
 #include "lockstep/backend_peer.h"
-#include "run.hpp"
 
 using namespace lockstep::lib;
 extern "C" {

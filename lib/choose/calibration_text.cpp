@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../status.hpp"
 #include "calibration.hpp"
-#include "status.hpp"
 
 namespace lockstep::lib {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstring>
 
+#include "../ops/ops.hpp"
 #include "enough_stack.hpp"
 #include "lockstep/group.h"
-#include "ops/ops.hpp"
 #include "trace.hpp"
 
 namespace lockstep::lib {

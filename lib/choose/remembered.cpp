@@ -8,8 +8,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "kept_file.hpp"
-#include "status.hpp"
+#include "../files/kept_file.hpp"
+#include "../status.hpp"
 
 namespace lockstep::lib {
 namespace {

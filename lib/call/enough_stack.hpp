@@ -2,9 +2,9 @@
 // KiB must do for everything else of a call.
 #pragma once
 
-#include "registry.hpp"
+#include "../load/registry.hpp"
+#include "../status.hpp"
 #include "stack_left.hpp"
-#include "status.hpp"
 
 namespace lockstep::lib {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "enough_stack.hpp"
+#include "../call/enough_stack.hpp"
 #include "estimate.hpp"
 
 namespace lockstep::lib {

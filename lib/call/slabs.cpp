@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ops/ops.hpp"
+#include "../ops/ops.hpp"
 
 namespace lockstep::lib {
 namespace {
@@ -58,6 +58,7 @@ std::vector<lockstep_slab> cut_shuffle(const prepared_call& p, size_t slab_bytes
 std::vector<lockstep_slab> cut_transpose(const prepared_call& p, size_t slab_bytes) {
   const lockstep_transpose_desc& d = p.call.transpose;
   const auto bytes = static_cast<int64_t>(p.element_bytes);
+  if (p.call.src == p.call.dst) return {};
   if (d.batch > 1) {
     if (!p.dst_dense || d.src_batch_stride < (d.rows - 1) * d.src_ld + d.cols) return {};
     cutter c{p, d.batch, d.src_batch_stride * bytes, 1, {}};
@@ -169,7 +170,6 @@ std::vector<lockstep_slab> cut_stencil(const prepared_call& p, size_t slab_bytes
 }
 
 std::vector<lockstep_slab> cut(const prepared_call& prepared, size_t slab_bytes) {
-  if (prepared.call.src == prepared.call.dst && prepared.call.op != LOCKSTEP_SHUFFLE) return {};
   if (prepared.src_span < 2 * slab_bytes) return {};
   const op_row& row = row_of(prepared.call.op);
   return row.cut != nullptr ? row.cut(prepared, slab_bytes) : std::vector<lockstep_slab>{};

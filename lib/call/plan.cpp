@@ -6,8 +6,8 @@
 #include <atomic>
 #include <memory>
 
+#include "../ops/ops.hpp"
 #include "enough_stack.hpp"
-#include "ops/ops.hpp"
 #include "trace.hpp"
 
 namespace lockstep::lib {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "registry.hpp"
+#include "../load/registry.hpp"
 
 namespace lockstep::lib {
 

@@ -16,7 +16,8 @@ inline const char* successor_of(lockstep_op op, std::string_view name) {
     const char* successor;
   } retired[] = {{LOCKSTEP_TRANSPOSE, "blocks", "tiles"},  {LOCKSTEP_PERMUTE, "blocks", "tiles"},
                  {LOCKSTEP_TRANSPOSE, "aligned", "tiles"}, {LOCKSTEP_PERMUTE, "aligned", "tiles"},
-                 {LOCKSTEP_PERMUTE, "runs", "gather"},     {LOCKSTEP_REDUCE, "shuffle", "lanes"}};
+                 {LOCKSTEP_PERMUTE, "runs", "gather"},     {LOCKSTEP_REDUCE, "shuffle", "lanes"},
+                 {LOCKSTEP_SUMS, "leaves", "lanes"}};
   for (const auto& one : retired)
     if (op == one.op && name == one.name) return one.successor;
   return nullptr;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <exception>
 
-#include "status.hpp"
+#include "../status.hpp"
 
 // Of the CPU backend (team.cpp): false if no thread could be made.
 extern "C" bool lockstep_cpu_run_elsewhere(void (*body)(void*), void* data);

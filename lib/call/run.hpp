@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "context.hpp"
-#include "options.hpp"
+#include "../context.hpp"
+#include "../options.hpp"
 
 namespace lockstep::lib {
 
@@ -16,8 +16,10 @@ struct side_array {
   size_t bytes = 0, alignment = 1;
   size_t member = 0;  // offset of its address in the lockstep_call
   bool written = false;
-  bool may_be_src = false, may_be_residual = false;  // a written array that may be the same as that one
-  size_t lead = 0;                                   // as prepared_call::src_lead
+  bool may_be_src = false;  // a written array that may be the same as src
+  int may_be_side = -1;     // a written array that may be the same as this side
+  int64_t step = 0;         // as prepared_call::src_step
+  size_t lead = 0;          // as prepared_call::src_lead
 };
 
 // A validated call. Spans count bytes from src and dst to the last element
@@ -28,11 +30,12 @@ struct prepared_call {
   size_t element_bytes = 0;          // alignment that src and dst need
   size_t dst_element_bytes = 0;
   size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
-  size_t src_lead = 0, dst_lead = 0;  // of the spans, bytes before the first element that host offsets name
-  size_t moved_bytes = 0;             // bytes read plus bytes written, for the cost model
-  bool src_span_known = true;         // false: offsets are device memory
-  bool dst_dense = true;              // dst has no gaps that a staged copy must preserve
-  bool may_alias = false;             // src == dst is allowed
+  int64_t src_step = 0, dst_step = 0;  // elements between neighbours that offsets place; 0: none of this array are
+  size_t src_lead = 0, dst_lead = 0;   // of the spans, bytes before the first element that host offsets name
+  size_t moved_bytes = 0;              // bytes read plus bytes written, for the cost model
+  bool src_span_known = true;          // false: offsets are device memory
+  bool dst_dense = true;               // dst has no gaps that a staged copy must preserve
+  bool may_alias = false;              // src == dst is allowed
   side_array sides[4];
   int side_count = 0;
   bool empty = false;

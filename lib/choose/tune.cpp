@@ -6,8 +6,8 @@
 #include <iterator>
 #include <optional>
 
-#include "enough_stack.hpp"
-#include "ops/ops.hpp"
+#include "../call/enough_stack.hpp"
+#include "../ops/ops.hpp"
 
 namespace lockstep::lib {
 namespace {

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "environment.hpp"
-#include "quiet_write.hpp"
+#include "../environment.hpp"
+#include "../files/quiet_write.hpp"
 
 namespace lockstep::lib {
 namespace {
