@@ -82,7 +82,7 @@ void prepare_sequences(prepared_call& prepared) {
   if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
   const int64_t counts[] = {d.count}, packed[] = {1};
   if (d.offsets != nullptr) {
-    // The elements that offsets reach are known once they have been read (run.cpp).
+    // The elements that offsets reach are known once they have been read (call/offsets.cpp).
     d.length = 0;
     d.sequence_stride = 0;
     const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1};

@@ -67,7 +67,7 @@ void prepare_scan(prepared_call& prepared) {
   const bool same_elements = d.result == d.dtype && d.element_stride == d.dst_element_stride;
   prepared.dst_dense = false;
   if (d.offsets != nullptr) {
-    // What offsets reach is known once they have been read (run.cpp).
+    // What offsets reach is known once they have been read (call/offsets.cpp).
     d.length = d.sequence_stride = d.dst_sequence_stride = 0;
     const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
     prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));

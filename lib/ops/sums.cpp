@@ -78,7 +78,7 @@ void prepare_sums(prepared_call& prepared) {
     prepared.side_count = 1;
   }
   if (d.offsets != nullptr) {
-    // The elements that offsets reach are known once they have been read (run.cpp).
+    // The elements that offsets reach are known once they have been read (call/offsets.cpp).
     d.length = d.sequence_stride = d.other_sequence_stride = 0;
     const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
     prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
