@@ -160,7 +160,7 @@ void call_group::choose_each() {
       const auto refuses = chosen_.variant->refuses;
       const char* why = chosen_.forced && refuses != nullptr ? refuses(queue, &m.prepared.call) : nullptr;
       fail(LOCKSTEP_UNSUPPORTED, "descs[{}]: {} of {}{}{}; lift the forced backend or variant", m.index,
-           chosen_.forced ? format_text("variant \"{}\"", chosen_.variant->name) : "no row", chosen_.entry->name(),
+           chosen_.forced ? format_text("variant \"{}\"", chosen_.variant->name) : "no variant", chosen_.entry->name(),
            chosen_.forced ? " refuses this call: " : " takes this call", why != nullptr ? why : "");
     }
     m.prepared.call.workspace_bytes = m.alone->workspace != nullptr ? m.alone->workspace(queue, &m.prepared.call) : 0;
@@ -173,7 +173,7 @@ void call_group::choose_each() {
   row_->describe(chosen_.queue.get(), &group, described_.data());
   find_workspace();
   if (calls_.size() != members_.size())
-    chosen_.why += format_text("{}{} of {} calls each by a row of its own", chosen_.why.empty() ? "" : "; ",
+    chosen_.why += format_text("{}{} of {} calls each by a variant of its own", chosen_.why.empty() ? "" : "; ",
                                members_.size() - calls_.size(), members_.size());
 }
 

@@ -31,7 +31,7 @@ void choose(lockstep_plan& plan, const lockstep_options& options) {
     lockstep_plan::row found;
     if (best == nullptr) return found;
     with_enough_stack(*plan.chosen.entry, [&] {
-      const lockstep_variant* row = tuned_row(*plan.context, *now, plan.chosen, plan.prepared, options, best);
+      const lockstep_variant* row = tuned_variant(*plan.context, *now, plan.chosen, plan.prepared, options, best);
       found = {row, std::max(bytes_of(row), row != best ? bytes_of(best) : 0), row != best};
     });
     return found;

@@ -96,9 +96,9 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
 std::string why_not_others(const choice& chosen);
 // The row for a plan: one that was chosen by measuring, earlier or, if options ask for it, now (tune.cpp). Otherwise
 // best, auto's choice. chosen.why says which. call.src == call.dst means a plan for in place.
-const lockstep_variant* tuned_row(lockstep_context& context, const settings& now, choice& chosen,
-                                  const prepared_call& prepared, const lockstep_options& options,
-                                  const lockstep_variant* best);
+const lockstep_variant* tuned_variant(lockstep_context& context, const settings& now, choice& chosen,
+                                      const prepared_call& prepared, const lockstep_options& options,
+                                      const lockstep_variant* best);
 
 // Whether a row runs only when it is forced by name.
 bool only_by_name(const lockstep_variant& row);

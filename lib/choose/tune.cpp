@@ -106,7 +106,7 @@ void add_times(const choice& chosen, const lockstep_call& call, candidate& c) {
   for (const double one : ms) c.us.push_back(one * 1e3);
 }
 
-const lockstep_variant* row_named(const choice& chosen, lockstep_op op, const std::string& name) {
+const lockstep_variant* variant_named(const choice& chosen, lockstep_op op, const std::string& name) {
   const lockstep_table table = table_of(*chosen.backend, op);
   for (size_t i = 0; i < table.count; ++i)
     if (table.rows[i].name == name) return &table.rows[i];
@@ -190,7 +190,7 @@ std::string times_text(const tuned_choice& c) {
 
 // The remembered row; if it cannot take the call, nullptr, and chosen.why says so.
 const lockstep_variant* remembered(choice& chosen, const lockstep_call& call, const tuned_choice& known) {
-  const lockstep_variant* row = row_named(chosen, call.op, known.row);
+  const lockstep_variant* row = variant_named(chosen, call.op, known.row);
   const bool keeps_order = row != nullptr && !only_by_name(*row);
   const char* refusal = keeps_order && row->refuses != nullptr ? row->refuses(chosen.queue.get(), &call) : nullptr;
   if (keeps_order && refusal == nullptr) {
@@ -198,16 +198,17 @@ const lockstep_variant* remembered(choice& chosen, const lockstep_call& call, co
     return row;
   }
   tell(chosen, call,
-       refusal != nullptr ? format_text("tuned before, but {} refuses this call: {}", known.row, refusal)
-                          : format_text("tuned before, but auto has no row {} on {}", known.row, chosen.entry->name()));
+       refusal != nullptr
+           ? format_text("tuned before, but {} refuses this call: {}", known.row, refusal)
+           : format_text("tuned before, but auto has no variant {} on {}", known.row, chosen.entry->name()));
   return nullptr;
 }
 
 }  // namespace
 
-const lockstep_variant* tuned_row(lockstep_context& context, const settings& now, choice& chosen,
-                                  const prepared_call& prepared, const lockstep_options& options,
-                                  const lockstep_variant* best) {
+const lockstep_variant* tuned_variant(lockstep_context& context, const settings& now, choice& chosen,
+                                      const prepared_call& prepared, const lockstep_options& options,
+                                      const lockstep_variant* best) {
   const bool wanted = (options.flags & (LOCKSTEP_TUNE | LOCKSTEP_RETUNE)) != 0;
   if (!wanted && !context.remembered().any()) return best;
   const auto untuned = [&](const char* why) {
@@ -220,7 +221,7 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
     if (const auto known = context.remembered().find(key))
       if (const lockstep_variant* row = remembered(chosen, prepared.call, *known)) return row;
   if (!wanted) return best;
-  if (only_by_name(*best)) return untuned("no row but a reference takes the call");
+  if (only_by_name(*best)) return untuned("no variant but a reference takes the call");
 
   prepared_call own = prepared;
   std::vector<int64_t> offsets;
@@ -235,7 +236,7 @@ const lockstep_variant* tuned_row(lockstep_context& context, const settings& now
   context.settle(chosen.queue);
   std::vector<candidate> rows =
       measured(chosen, std::move(own), best, row_of(prepared.call.op).classify(prepared).dtype);
-  if (rows.size() == 1 && rows[0].us.empty()) return untuned("no other row takes the call");
+  if (rows.size() == 1 && rows[0].us.empty()) return untuned("no other variant takes the call");
   const auto faster = [](candidate& a, candidate& b) { return a.time() < b.time(); };
   // Times vary by a few per cent, so another row must be clearly faster to replace auto's choice.
   constexpr double clearly = 0.97;

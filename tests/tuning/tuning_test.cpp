@@ -230,7 +230,7 @@ TEST_F(tuning, same_bits) {
         if (by_file.variant == r.name && for_auto && by_file.variant != plain.variant) ++forced;
         if (!for_auto) {
           EXPECT_EQ(by_file.variant, plain.variant) << names[k];
-          EXPECT_TRUE(by_file.says("auto has no row")) << by_file.why;
+          EXPECT_TRUE(by_file.says("auto has no variant")) << by_file.why;
         }
         write(kept);
       }
@@ -247,7 +247,7 @@ TEST_F(tuning, rows_that_cannot_be_taken) {
   write(with(6, "magic"));
   chosen now = plan_of(0, swept);
   EXPECT_EQ(now.variant, plain);
-  EXPECT_TRUE(now.says("auto has no row magic on cpu")) << now.why;
+  EXPECT_TRUE(now.says("auto has no variant magic on cpu")) << now.why;
   write(with(6, "sweeps_registers"));
   const subject s(parse(swept));
   context c = cpu();
@@ -334,7 +334,7 @@ TEST_F(tuning, classes_of_the_other_ops) {
       context c = cpu();
       const chosen made = plan_of(c, parse(name), LOCKSTEP_TUNE);
       if (made.variant.empty()) continue;  // an empty call
-      EXPECT_TRUE(made.says("tuned now") || made.says("no other row takes the call")) << name << ": " << made.why;
+      EXPECT_TRUE(made.says("tuned now") || made.says("no other variant takes the call")) << name << ": " << made.why;
       break;
     }
 }
@@ -389,7 +389,7 @@ TEST_F(tuning, calls_that_fail_when_they_run) {
     EXPECT_NE(s.want.status, LOCKSTEP_OK) << name;
     context c = cpu();
     const chosen now = plan_of(c, s.c, LOCKSTEP_TUNE, &s);
-    EXPECT_TRUE(now.says("tuned now") || now.says("no other row takes the call")) << name << ": " << now.why;
+    EXPECT_TRUE(now.says("tuned now") || now.says("no other variant takes the call")) << name << ": " << now.why;
   }
   EXPECT_NE(read().find("reduce SUM I64"), std::string::npos) << "no call that overflows was measured";
 }
@@ -440,7 +440,7 @@ TEST_F(tuning, another_file_of_the_same_size) {
   EXPECT_TRUE(plan_of(c, parse(summed), 0).says("tuned before"));
   write(with(6, std::string(first.variant.size(), 'x')));
   const chosen now = plan_of(c, parse(summed), 0);
-  EXPECT_TRUE(now.says("auto has no row xx")) << now.why;
+  EXPECT_TRUE(now.says("auto has no variant xx")) << now.why;
 }
 
 // A file that may not grow, a full disk, and a process killed while it wrote: nothing is left beside the file.
