@@ -44,7 +44,7 @@ class backend_entry {
   const lockstep_backend* owner() { return now() == state::usable || now() == state::lost ? backend_ : nullptr; }
   // After a sticky device error: unusable for the rest of the process.
   void mark_lost(const std::string& why);
-  // In the child of a fork: a thread that was loading the module does not exist here, unless it is the one that forked.
+  // In a forked child the thread that was loading the module does not exist, unless it is the one that forked.
   void after_fork_in_child();
 
  private:

@@ -75,7 +75,7 @@ for gpu, arch in (("echo 8.9", "89"), ("exit 9", "80-virtual")):
     code, output, calls = run("--no-demo")
     check("nvcc works for this machine's GPU alone", code == 0 and f"-Dgpu_arch={arch} " in calls and "all GPUs" in output, output, calls)
 code, output, calls = run("-Dgpu_arch=75", "--no-demo")
-check("a choice of one's own stands", code == 0 and "-Dgpu_arch=75 " in calls and "80" not in calls, output, calls)
+check("an architecture that the user names is kept", code == 0 and "-Dgpu_arch=75 " in calls and "80" not in calls, output, calls)
 code, output, calls = run(NINJA_FAILS="1")
 check("a build that fails is an error", code == 1 and "FAILED: lib/x.o" in output and "next" not in output, output, calls)
 

@@ -18,8 +18,8 @@ array import_bytes(const std::string& name, std::string_view bytes, const import
 array import_file(const std::string& path, const import_options& options);
 
 // Pictures: PNG and JPEG by libpng and libjpeg (where built with them), PBM, PGM and PPM. Samples as they are stored,
-// u1 or u2: (height, width) or (height, width, channels). Pictures of 1, 2 and 4 bits become 0 to 255, which is exact.
-// Palettes become colors. Gamma, color profiles and EXIF's orientation change nothing.
+// u1 or u2: (height, width) or (height, width, channels). Samples of 1, 2 and 4 bits are scaled to 0..255, which is
+// exact. Palettes become colors. Gamma, color profiles and EXIF's orientation change nothing.
 enum class channels_wanted {
   stored,  // gray, gray and alpha, RGB, RGB and alpha, or CMYK
   plain    // gray or RGB: alpha is left out, CMYK refused
