@@ -47,6 +47,13 @@ constexpr void (*appliers[])(const double*, double*, int) = {apply<0>,  apply<1>
 
 int sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
+// Where a middle goes when it is rounded: to the neighbour whose last bit is 0. Its own last 1 is half of theirs.
+int side_of_a_tie(double middle) {
+  const auto bits = std::bit_cast<uint64_t>(middle);
+  const bool away = (bits & (bits & -bits) << 1) != 0;
+  return away ? sign(middle) : -sign(middle);
+}
+
 struct proof {
   int f;
   reference::exact digits{};
@@ -81,7 +88,8 @@ struct proof {
     for (const reference::format& to : reference::formats) {
       if (!reference::middle(to, value)) continue;
       ++near;
-      if (digits.against(f, x, value) != sign(y - value)) report(x, y, to.name);
+      const int exact = digits.against(f, x, value);
+      if (exact != (y == value && exact != 0 ? side_of_a_tie(value) : sign(y - value))) report(x, y, to.name);
       break;  // the side is the same for the others
     }
   }
