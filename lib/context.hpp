@@ -128,7 +128,7 @@ struct lockstep_context {
  private:
   std::shared_ptr<lockstep::lib::pooled_queue> add(lockstep::lib::backend_entry* entry, int32_t device, void* stream,
                                                    bool shared);
-  lockstep::lib::queue_lease make(std::shared_ptr<lockstep::lib::pooled_queue> fresh);
+  lockstep::lib::queue_lease make(const std::shared_ptr<lockstep::lib::pooled_queue>& fresh);
 
   lockstep_allocator allocator_;
   mutable std::mutex mutex_;

@@ -28,7 +28,7 @@ std::shared_ptr<pooled_queue> lockstep_context::add(backend_entry* entry, int32_
 }
 
 // Makes the queue of such a place, or gives the place back.
-queue_lease lockstep_context::make(std::shared_ptr<pooled_queue> fresh) {
+queue_lease lockstep_context::make(const std::shared_ptr<pooled_queue>& fresh) {
   try {
     fresh->backend = fresh->entry->get();
     if (fresh->backend == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}: {}", fresh->entry->name(), fresh->entry->reason());
@@ -66,7 +66,7 @@ queue_lease lockstep_context::acquire(backend_entry* entry, int32_t device, void
       }
       if (fitting == nullptr) fresh = add(entry, device, stream, async);
     }
-    if (fresh != nullptr) return make(std::move(fresh));
+    if (fresh != nullptr) return make(fresh);
     fitting->in_use.lock();
     // Another thread may have released the stream while this call waited for the queue.
     if (fitting->queue != nullptr) return queue_lease(fitting.get());
@@ -83,7 +83,7 @@ pooled_queue* lockstep_context::reserve(queue_lease lease) {
     if (taken) fresh = add(lease->entry, lease->device, nullptr, false);
     (taken ? fresh.get() : lease.pooled())->reserved = true;
   }
-  if (fresh != nullptr) lease = make(std::move(fresh));
+  if (fresh != nullptr) lease = make(fresh);
   return lease.pooled();
 }
 queue_lease lockstep_context::lock(pooled_queue* reserved) {
