@@ -270,8 +270,15 @@ void call_group::together(const lockstep_options& options) {
   note(members_[which_[failed]].index, s);
 }
 
-lockstep_status call_group::launch(lockstep_context* context, const lockstep_options& options, result& done) {
-  const bool async = (options.flags & LOCKSTEP_ASYNC) != 0, on_cpu = chosen_.entry->is_cpu();
+lockstep_status call_group::launch(lockstep_context* context, const lockstep_options& given, result& done) {
+  const bool on_cpu = chosen_.entry->is_cpu();
+  // Copies are waited for. The whole group then waits, so that one place tells the first failure of all.
+  const bool copies = std::any_of(alone_.begin(), alone_.end(), [&](size_t a) {
+    return !reaches_all(chosen_, members_[a].prepared, members_[a].data);
+  });
+  lockstep_options options = given;
+  if (on_cpu || copies) options.flags &= ~LOCKSTEP_ASYNC;
+  const bool async = (options.flags & LOCKSTEP_ASYNC) != 0;
   first_status_ = LOCKSTEP_OK;
   require_workspace(options);
   if (!calls_.empty()) {
@@ -279,7 +286,7 @@ lockstep_status call_group::launch(lockstep_context* context, const lockstep_opt
     if (!async && !on_cpu) context->settle(chosen_.queue);
     done.started = true;
     together(options);
-    if (async && !on_cpu) context->mark_pending(chosen_.queue);
+    if (async) context->mark_pending(chosen_.queue);
     if (!async && !on_cpu)
       if (const lockstep_status s = chosen_.backend->finish(chosen_.queue.get()); s != LOCKSTEP_OK)
         fail_backend(s, *chosen_.entry);
@@ -289,9 +296,8 @@ lockstep_status call_group::launch(lockstep_context* context, const lockstep_opt
     chosen_.variant = m.alone;
     of_description(m.index, [&] {
       launch_result launched;
-      // Nothing waits for this call, so the backend names it when its failure is found.
-      const bool waits = !async || on_cpu || !reaches_all(chosen_, m.prepared, m.data);
-      const described_calls named(chosen_, waits ? -1 : static_cast<int64_t>(m.index));
+      // If nothing waits for this call, the backend names it when its failure is found.
+      const described_calls named(chosen_, async ? static_cast<int64_t>(m.index) : -1);
       lockstep_status s = give_workspace(m.prepared, chosen_, options);
       if (s == LOCKSTEP_OK) s = launch_staged(context, chosen_, m.prepared, options, m.data, launched);
       done.staged_bytes += launched.staged_bytes;

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <lockstep/group.hpp>
 #include <lockstep/lockstep.hpp>
 #include <map>
 #include <string>
@@ -483,6 +485,40 @@ TEST_F(modules, an_op_that_a_module_does_not_have) {
   lockstep::plan plan(c, d);
   EXPECT_EQ(lockstep_plan_execute(plan.get(), src, dst, nullptr), LOCKSTEP_OK) << lockstep_last_error();
   EXPECT_EQ(lockstep_plan_measure(plan.get(), src, dst, 0, 1, &ms), LOCKSTEP_OK) << lockstep_last_error();
+}
+
+// A queued group tells its first failure once: by the call where an array has to be copied, else by synchronize.
+TEST_F(modules, a_queued_group_tells_its_first_failure_in_one_place) {
+  lockstep::context c("apart");
+  constexpr size_t count = 3, bytes = 17 * 2;
+  const lockstep::buffer<unsigned char> there(c, "apart", LOCKSTEP_DEVICE, 2 * count * 256);
+  std::vector<unsigned char> here(2 * count * bytes);
+  lockstep_options async = lockstep_options_defaults();
+  async.flags = LOCKSTEP_ASYNC;
+  for (int drawn = 0; drawn < 27 * 8; ++drawn) {
+    std::vector<lockstep_transpose_desc> descs;
+    std::vector<const void*> srcs;
+    std::vector<void*> dsts;
+    lockstep_status first = LOCKSTEP_OK;
+    std::string named;
+    for (size_t i = 0, kinds = static_cast<size_t>(drawn) / 8; i < count; ++i, kinds /= 3) {
+      const lockstep_status status = std::array{LOCKSTEP_OK, LOCKSTEP_OVERFLOW, LOCKSTEP_EMPTY}[kinds % 3];
+      descs.push_back(lockstep_transpose_packed(1, std::array{12, 13, 17}[kinds % 3], 2));
+      const bool host = (drawn >> i & 1) != 0;
+      srcs.push_back(host ? here.data() + 2 * i * bytes : there.data() + 2 * i * 256);
+      dsts.push_back(host ? here.data() + (2 * i + 1) * bytes : there.data() + (2 * i + 1) * 256);
+      if (first == LOCKSTEP_OK && status != LOCKSTEP_OK) first = status, named = "descs[" + std::to_string(i) + "]: ";
+    }
+    const lockstep_status called = lockstep_execute_group(c.get(), LOCKSTEP_TRANSPOSE, descs.data(), sizeof descs[0],
+                                                          count, srcs.data(), dsts.data(), &async);
+    const std::string text = lockstep_last_error();
+    const lockstep_status waited = lockstep_synchronize(c.get());
+    const std::string late = lockstep_last_error();
+    const bool blocks = drawn % 8 != 0;
+    EXPECT_EQ(called, blocks ? first : LOCKSTEP_OK) << drawn << ": " << text;
+    EXPECT_EQ(waited, blocks ? LOCKSTEP_OK : first) << drawn << ": " << late;
+    EXPECT_NE((blocks ? text : late).find(named), std::string::npos) << drawn << ": " << text << " | " << late;
+  }
 }
 
 }  // namespace

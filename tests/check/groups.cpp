@@ -145,8 +145,9 @@ std::string check_group(lockstep_context* context, const std::string& backend, l
   const std::string text = lockstep_last_error();
   const lockstep_status waited = how == making::queued ? lockstep_synchronize(context) : LOCKSTEP_OK;
   const std::string late = lockstep_last_error();
-  // What a queued call has waited for it tells itself; the rest is told by lockstep_synchronize.
+  // A queued call tells its failure itself, or leaves it to lockstep_synchronize, but not both.
   const bool told_late = how == making::queued && got == LOCKSTEP_OK;
+  if (!told_late && waited != LOCKSTEP_OK) return "told twice: " + text + " | " + late;
   if (told_late) got = waited;
   if (got != status) return std::string(lockstep_status_name(got)) + ": " + text + " | " + lockstep_last_error();
   const std::string names = "descs[" + std::to_string(first) + "]";

@@ -33,15 +33,17 @@ extern "C" {
  *            may overlap an array of another call. Calls may share what is only read. Offsets
  *            in device memory are not known here: there lockstep cannot check src.
  * Exactness  that of the op.
- * Asynchrony blocks unless LOCKSTEP_ASYNC; on a stream, and in a captured graph, as the op.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC; on a stream, and in a captured graph, as the op. On the
+ *            CPU, and if an array of any call has to be copied to the device or back, the whole
+ *            group blocks all the same.
  *            options.workspace must hold what lockstep_plan_workspace says for a plan of the
  *            same group, in this call and in the plan's executions.
  * Empty      count 0: nothing happens. A description of an empty call does nothing.
  * Errors     those of the single calls; the text names the first description at fault
  *            ("descs[3]: ..."), but none where options are at fault. All are validated before
  *            any runs. After OVERFLOW or EMPTY the other calls have run too. Of several such
- *            calls, of either status, the first description's status and text are given; with
- *            LOCKSTEP_ASYNC by lockstep_synchronize, if all arrays are the device's.
+ *            calls, of either status, the first description's status and text are given, once:
+ *            by the call if it blocks (see Asynchrony), else by lockstep_synchronize.
  *            INVALID_ARGUMENT also for arrays of two calls that overlap (with both numbers), a
  *            workspace that overlaps an array, a negative count, NULL for an array of count, a
  *            desc_bytes or a size member that no description of the op has.
