@@ -11,6 +11,7 @@ extern cases::level depth;    // --level quick|full
 extern uint64_t seed;         // --seed N; printed, and part of every case's name
 extern std::string required;  // --require NAME: only this backend, and it must be there
 extern uint64_t part, parts;  // --part DAY/PARTS: of an op's cases only every PARTS-th, another one each day
+extern std::string only;      // --case NAME: of an op's cases only this one
 
 inline const char* op_name(const testing::TestParamInfo<lockstep_op>& info) { return lockstep_op_name(info.param); }
 inline auto every_op() {

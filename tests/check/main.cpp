@@ -10,6 +10,7 @@ cases::level depth = cases::level::quick;
 uint64_t seed = 1;
 std::string required;
 uint64_t part = 0, parts = 1;
+std::string only;
 }  // namespace lockstep::check
 
 int main(int argc, char** argv) {
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
       check::depth = std::strcmp(argv[i + 1], "full") == 0 ? cases::level::full : cases::level::quick;
     if (std::strcmp(argv[i], "--seed") == 0) check::seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--require") == 0) check::required = argv[i + 1];
+    if (std::strcmp(argv[i], "--case") == 0) check::only = argv[i + 1];
     if (std::strcmp(argv[i], "--part") == 0) {
       char* end = nullptr;
       check::part = std::strtoull(argv[i + 1], &end, 10);

@@ -17,7 +17,7 @@ class Rows : public testing::TestWithParam<lockstep_op> {};
 std::vector<std::string> cases_of(lockstep_op op) {
   std::vector<std::string> all = list(op, depth, seed), kept;
   for (size_t i = 0; i < all.size(); ++i)
-    if (mix(i) % parts == part) kept.push_back(std::move(all[i]));
+    if (only.empty() ? mix(i) % parts == part : all[i] == only) kept.push_back(std::move(all[i]));
   return kept;
 }
 
@@ -84,7 +84,7 @@ TEST_P(Rows, EveryCpuRowAtEveryLevelAndThreadCount) {
     if (r.name != "ref")
       std::printf("  cpu %s %s: %zu runs\n", lockstep_op_name(op), r.name.c_str(), seen.ran("cpu", op, r.name));
   }
-  if (parts > 1) return;  // a part need not run every row
+  if (parts > 1 || !only.empty()) return;  // a part need not run every row
   EXPECT_EQ(idle, "") << "rows that no case ran";
   for (const std::string& cell : seen.idle_cells("cpu", op))
     ADD_FAILURE() << "cell of the matrix that auto never ran: " << cell;
@@ -139,7 +139,7 @@ TEST_P(Rows, EveryRowOfOtherBackends) {
     for (const row& r : rows)
       std::printf("  %s %s %s: %zu runs\n", backend.c_str(), lockstep_op_name(op), r.name.c_str(),
                   seen.ran(backend, op, r.name));
-    if (parts > 1) continue;
+    if (parts > 1 || !only.empty()) continue;
     EXPECT_EQ(seen.idle_rows(backend, op), "") << "rows of " << backend << " that no case ran";
     for (const std::string& cell : seen.idle_cells(backend, op))
       ADD_FAILURE() << backend << ": cell of the matrix that never ran: " << cell;

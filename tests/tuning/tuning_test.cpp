@@ -478,6 +478,18 @@ TEST_F(tuning, a_full_disk) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
   (void)umount(folder_.c_str());
 }
+// And where the new file cannot take the old one's name, because something is mounted there.
+TEST_F(tuning, a_file_that_cannot_be_replaced) {
+  (void)plan_of(LOCKSTEP_TUNE);
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount(path_.c_str(), path_.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    GTEST_SKIP() << "no file can be mounted here";
+  const std::string before = read();
+  EXPECT_TRUE(plan_of(LOCKSTEP_RETUNE | LOCKSTEP_TUNE).says("cannot be written: Device or resource busy"));
+  EXPECT_EQ(read(), before);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  (void)umount(path_.c_str());
+}
 
 TEST_F(tuning, other_hardware_and_other_releases) {
   (void)plan_of(LOCKSTEP_TUNE);
