@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""bugs_test.py - what bugs.py puts into a source, and what it refuses."""
+"""bugs_test.py - what bugs.py puts into a source, and what it refuses; where plant may copy to, and what run runs alone."""
+import importlib.machinery
+import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -8,6 +11,8 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bugs  # noqa: E402
+
+HERE = bugs.here
 
 SOURCE = """// a.cpp
 #include "a.hpp"
@@ -105,6 +110,33 @@ class Bugs(unittest.TestCase):
         self.assertTrue(all(b in bugs.chosen(listed, [], "3") for b in listed if b.arms))
         self.assertRaises(bugs.Wrong, bugs.chosen, listed, ["nobody"], None)
         self.assertRaises(bugs.Wrong, bugs.chosen, listed, [], "10")
+
+    def test_where_to(self):
+        if subprocess.run(["git", "-C", bugs.root, "rev-parse"], capture_output=True).returncode != 0:
+            self.skipTest("no git checkout")
+        for folder, text in ("build-that-is-not-there", "the list has no bug nobody"), ("tests/planted", "name a folder that git ignores"):
+            tried = subprocess.run([os.path.join(HERE, "plant"), os.path.join(bugs.root, folder), "--only", "nobody"], capture_output=True, text=True)
+            self.assertEqual(tried.returncode, 1)
+            self.assertIn(text, tried.stderr)
+
+    def test_the_case_alone(self):
+        loader = importlib.machinery.SourceFileLoader("run", os.path.join(HERE, "run"))
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
+        loader.exec_module(run)
+
+        def more(name, command, case):
+            one = run.Test(name, command, {}, 9).alone(case)
+            return one and one.command[len(command):]
+        check = ["/b/tests/check/lockstep_check", "--gtest_filter=Ops/Rows.*/scan"]
+        self.assertEqual(more("check scan", check, "scan/sum/f32/full/3/seed1 on cpu:auto"), ["--case", "scan/sum/f32/full/3/seed1"])
+        self.assertEqual(more("check scan", check, "scan/sum/f32/full/3/seed1"), ["--case", "scan/sum/f32/full/3/seed1"])
+        self.assertEqual(more("check scan", check, "Ops/Rows.EveryCpu/scan (died)"), ["--gtest_filter=Ops/Rows.EveryCpu/scan"])
+        self.assertEqual(more("check runner", check, "scan/sum/f32/full/3/seed1 on cpu:auto"), None)
+        self.assertEqual(more("modules", ["/b/modules_test"], "modules.empty_file"), ["--gtest_filter=modules.empty_file"])
+        python = ["python3", "run.py", "/s/tests/python/test_rows.py"]
+        self.assertEqual(more("python rows", python, "tests/python/test_rows.py::test_out[4]"), ["-k", "test_out"])
+        self.assertEqual(more("python rows", python, "test_words.py::test_out"), None)
+        self.assertEqual(more("oracle of the page", ["python3", "page.py"], "strides"), None)
 
 
 unittest.main()
