@@ -574,8 +574,11 @@ TEST_F(Abi, Map) {
   d.dtype = LOCKSTEP_F64;
   refused("f64", lockstep_map(context, &d, src_bytes, dst_bytes, nullptr), LOCKSTEP_UNSUPPORTED,
           {"dtype is F64", "map takes F16, BF16 and F32"});
-  refused("in place", lockstep_map(context, &good, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
-          {"overlap"});
+  const D other_type = lockstep_map_packed(LOCKSTEP_MAP_EXP, LOCKSTEP_F32, LOCKSTEP_F16, 3, shape, nullptr),
+          other_strides = lockstep_map_packed(LOCKSTEP_MAP_EXP, LOCKSTEP_F32, LOCKSTEP_F32, 3, shape, perm);
+  for (const D& moved : {good, other_type, other_strides})
+    refused("in place", lockstep_map(context, &moved, dst_bytes, dst_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+            {"overlap"});
   d = lockstep_map_packed(LOCKSTEP_MAP_SQRT, LOCKSTEP_F32, LOCKSTEP_F32, 3, shape, nullptr);
   alignas(16) float values[60];
   for (int i = 0; i < 60; ++i) values[i] = static_cast<float>(i * i);

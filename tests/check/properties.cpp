@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -405,6 +406,26 @@ TEST_F(Properties, TinyTransposesApartInDst) {
     ASSERT_EQ(lockstep_transpose(context, &d, src.data(), dst.data(), &options), LOCKSTEP_OK) << lockstep_last_error();
     EXPECT_EQ(dst, want) << options.variant;
   }
+}
+
+// Each part of a long product fits, but not all of them together, unless a 0 is among them.
+TEST_F(Properties, ProductsThatFitInParts) {
+  constexpr int64_t part = 10'000, parts = 3;
+  const auto product = [&](int64_t factor, int64_t other) {
+    std::vector<int64_t> src(part * parts, 1);
+    for (int64_t k = 0; k < parts; ++k) src[static_cast<size_t>(k * part + 77)] = factor;
+    src[5] = other;
+    const auto d = lockstep_reduce_full(LOCKSTEP_PROD, LOCKSTEP_I64, part * parts, 1);
+    int64_t got = -1;
+    const lockstep_status status = lockstep_reduce(context, &d, src.data(), &got, nullptr);
+    return std::pair{status, got};
+  };
+  const int64_t large = int64_t{1} << 40, most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(product(1 << 20, 1), (std::pair{LOCKSTEP_OK, int64_t{1} << 60}));
+  EXPECT_EQ(product(1 << 20, -1), (std::pair{LOCKSTEP_OK, -(int64_t{1} << 60)}));
+  EXPECT_EQ(product(large, 1), (std::pair{LOCKSTEP_OVERFLOW, most}));
+  EXPECT_EQ(product(large, -1), (std::pair{LOCKSTEP_OVERFLOW, -most - 1}));
+  EXPECT_EQ(product(large, 0), (std::pair{LOCKSTEP_OK, int64_t{0}}));
 }
 
 // A call's "auto" lifts the variant that its context forces.
