@@ -222,7 +222,16 @@ void lockstep_comm::leave(const std::string& why) {
   shut(closed, "this process has left: " + why);
 }
 
+// While this process leaves, that one has sent a message of a call, which cannot succeed. Those that leave too must not
+// wait for this process either.
+void lockstep_comm::leave_behind(int32_t process) {
+  shut(LOCKSTEP_RANK_LOST, format_text("{} is still in a call", name_of(process)));
+  for (const int32_t q : everyone()) tell(q, first(), left, closed);
+  fail(closed, "{}", reason);
+}
+
 task lockstep_comm::farewell() {
+  leaving = true;
   // Kept alive after a failure, because the transport may still use them.
   auto notes = std::make_unique<std::deque<closing_message>>();
   std::vector<pending> requests;
@@ -237,8 +246,7 @@ task lockstep_comm::farewell() {
       if (requests[i].received == sizeof m && m.head.magic == magic && m.head.what == what_of(kind::closing, 0, 0, 0) &&
           m.head.status == LOCKSTEP_OK)
         return;
-      shut(LOCKSTEP_RANK_LOST, format_text("{} is still in a call", name_of(requests[i].process)));
-      fail(closed, "{}", reason);
+      leave_behind(requests[i].process);
     });
     co_await all;
   } catch (...) {

@@ -111,6 +111,7 @@ void lockstep_comm::receive(int32_t process, void* data, size_t bytes, std::vect
 }
 
 void lockstep_comm::close_for_length(int32_t process) {
+  if (leaving) leave_behind(process);  // a message of a call may be longer than a farewell
   close(LOCKSTEP_MISMATCH, format_text("{} sent a longer message than this call has; make the same calls in the same "
                                        "order on every rank",
                                        name_of(process)));

@@ -205,6 +205,7 @@ struct lockstep_comm {
   std::map<int32_t, std::vector<std::vector<char>>> early;  // messages that were received before a call asked for them
   std::map<int32_t, std::chrono::steady_clock::time_point> gone;  // processes that have left, and when this was seen
   std::set<int32_t> sends_to, hears_from;                         // processes, by any plan so far
+  bool leaving = false;                                           // its farewell has begun
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
   failure late;  // the first one that lockstep_ranks_synchronize must return
@@ -269,6 +270,7 @@ struct lockstep_comm {
   void look_for_the_end(const std::vector<pending>& requests);
   int32_t origin(int32_t process, const header& head) const;
   lockstep::ranks::task farewell();
+  [[noreturn]] void leave_behind(int32_t process);
   std::set<int32_t> neighbours(const std::set<int32_t>& by_plans, int32_t direction) const;
   std::set<int32_t> everyone() const;  // that exchanges messages with this process
   lockstep::ranks::task agreement(const failure& own, const lockstep::ranks::described& what);
