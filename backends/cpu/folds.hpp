@@ -132,14 +132,7 @@ struct exact_sum {
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, wide* out) const {
     kernels.columns(src, n, ld, width, out);
   }
-  static void add(wide& into, const wide& value) {
-    bool carry = false;
-    for (int k = 0; k < 3; ++k) {
-      uint64_t sum;
-      const bool first = __builtin_add_overflow(into.limb[k], value.limb[k], &sum);
-      carry = __builtin_add_overflow(sum, uint64_t{carry}, &into.limb[k]) || first;
-    }
-  }
+  static void add(wide& into, const wide& value) { order::add(into, value); }
 };
 
 // ---- exact products ---------------------------------------------------------------
@@ -162,16 +155,7 @@ struct exact_product {
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, exact_factor* out) const {
     kernels.columns(src, n, ld, width, out);
   }
-  static void add(exact_factor& into, const exact_factor& value) {
-    into.negative ^= value.negative;
-    into.beyond |= value.beyond;
-    const bool zero = into.size == 0 || value.size == 0;
-    into.beyond |= !zero && __builtin_mul_overflow(into.size, value.size, &into.size);
-    if (zero)
-      into.size = 0;
-    else if (into.beyond)
-      into.size = 1;
-  }
+  static void add(exact_factor& into, const exact_factor& value) { order::multiply(into, value); }
 };
 
 // ---- extremes ---------------------------------------------------------------------

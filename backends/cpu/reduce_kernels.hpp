@@ -6,6 +6,7 @@
 // starting at a and as many starting at b, and reads both at the same time.
 #pragma once
 
+#include "bits/exact_values.hpp"
 #include "isa.hpp"
 
 namespace lockstep::cpu {
@@ -62,10 +63,7 @@ struct float_sum_kernels {
 inline constexpr int64_t exact_chunk = 8192;
 
 // ---- exact sums ---------------------------------------------------------------
-// 192-bit two's complement, least significant limb first.
-struct wide {
-  uint64_t limb[3];
-};
+using order::wide;
 enum exact_term {
   sum_i32,
   sum_i64,
@@ -104,11 +102,7 @@ struct exact_sum_kernels {
 };
 
 // ---- exact products -------------------------------------------------------------
-// size is 0 if an element is, whatever the others are; else, once the product has passed 2^64 (beyond), it is 1.
-struct exact_factor {
-  uint64_t size;
-  bool beyond, negative;
-};
+using order::exact_factor;
 struct product_kernels {
   void (*rows)(const packed_rows& r, int64_t count, exact_factor* out);
   void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, exact_factor* out);

@@ -7,7 +7,7 @@
 
 #include "bits/order.hpp"
 #include "bits/reductions.hpp"
-#include "bits/rounding.hpp"
+#include "bits/stored_results.hpp"
 #include "sequences.hpp"
 
 namespace lockstep::cpu {
@@ -50,18 +50,7 @@ inline extreme_term extreme_term_of(const lib::reduction_kind& kind, lockstep_dt
 }
 
 inline void store_float(const sequences& q, int64_t s, double value) {
-  const bool nan = value != value;
-  switch (q.d.result) {
-    case LOCKSTEP_F32:
-      static_cast<uint32_t*>(q.dst)[s] = nan ? order::nan_f32 : std::bit_cast<uint32_t>(static_cast<float>(value));
-      break;
-    case LOCKSTEP_F16:
-    case LOCKSTEP_BF16:
-      static_cast<uint16_t*>(q.dst)[s] =
-          order::rounded_to_16(std::bit_cast<uint64_t>(value), q.d.result == LOCKSTEP_F16 ? 10 : 7);
-      break;
-    default: static_cast<uint64_t*>(q.dst)[s] = nan ? order::nan_f64 : std::bit_cast<uint64_t>(value);
-  }
+  order::store_float(q.d.result, q.dst, s, value);
 }
 
 inline void store_floats(const sequences& q, int64_t first, const double* values, int64_t count) {
@@ -81,55 +70,12 @@ inline void store_floats(const sequences& q, int64_t first, const double* values
 }
 
 // The element for an extreme's key.
-inline void store_key(const sequences& q, int64_t s, int64_t key) {
-  const bool nan = key == INT64_MAX || key == INT64_MIN;
-  const auto half = [&](uint16_t quiet) {
-    static_cast<uint16_t*>(q.dst)[s] = nan ? quiet : static_cast<uint16_t>(key < 0 ? key ^ 0x7FFF : key);
-  };
-  switch (q.d.dtype) {
-    case LOCKSTEP_F16: return half(0x7E00);
-    case LOCKSTEP_BF16: return half(0x7FC0);
-    case LOCKSTEP_F32:  // key_f32 is its own inverse
-      static_cast<uint32_t*>(q.dst)[s] =
-          nan ? order::nan_f32 : static_cast<uint32_t>(order::key_f32(static_cast<uint32_t>(key)));
-      return;
-    case LOCKSTEP_F64:
-      static_cast<uint64_t*>(q.dst)[s] =
-          nan ? order::nan_f64 : static_cast<uint64_t>(order::key_f64(static_cast<uint64_t>(key)));
-      return;
-    case LOCKSTEP_U64: static_cast<uint64_t*>(q.dst)[s] = static_cast<uint64_t>(key) ^ uint64_t { 1 } << 63; return;
-    case LOCKSTEP_I64: static_cast<int64_t*>(q.dst)[s] = key; return;
-    case LOCKSTEP_I32:
-    case LOCKSTEP_U32: static_cast<uint32_t*>(q.dst)[s] = static_cast<uint32_t>(key); return;
-    case LOCKSTEP_I16:
-    case LOCKSTEP_U16: static_cast<uint16_t*>(q.dst)[s] = static_cast<uint16_t>(key); return;
-    default: static_cast<uint8_t*>(q.dst)[s] = static_cast<uint8_t>(key);
-  }
-}
+inline void store_key(const sequences& q, int64_t s, int64_t key) { order::store_key(q.d.dtype, q.dst, s, key); }
 
-// An exact sum as the result's type; false, and the nearest value, if it does not fit.
-inline bool store_exact(const sequences& q, int64_t s, const wide& sum) {
-  const uint64_t sign = 0 - (sum.limb[2] >> 63), low_sign = 0 - (sum.limb[0] >> 63);
-  if (q.d.result == LOCKSTEP_U64) {
-    const bool fits = sum.limb[2] == 0 && sum.limb[1] == 0;
-    static_cast<uint64_t*>(q.dst)[s] = fits ? sum.limb[0] : UINT64_MAX;
-    return fits;
-  }
-  const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && low_sign == sign;
-  static_cast<int64_t*>(q.dst)[s] = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 ? INT64_MIN : INT64_MAX;
-  return fits;
-}
-
-inline bool store_exact(const sequences& q, int64_t s, const exact_factor& product) {
-  if (q.d.result == LOCKSTEP_U64) {
-    static_cast<uint64_t*>(q.dst)[s] = product.beyond && product.size != 0 ? UINT64_MAX : product.size;
-    return !product.beyond || product.size == 0;
-  }
-  const uint64_t most = static_cast<uint64_t>(INT64_MAX) + (product.negative ? 1 : 0);
-  const bool fits = product.size == 0 || (!product.beyond && product.size <= most);
-  const uint64_t size = fits ? product.size : most;
-  static_cast<int64_t*>(q.dst)[s] = static_cast<int64_t>(product.negative ? 0 - size : size);
-  return fits;
+// An exact sum or product as the result's type; false, and the nearest value, if it does not fit.
+template <class Exact>
+bool store_exact(const sequences& q, int64_t s, const Exact& value) {
+  return order::store_exact(q.d.result, q.dst, s, value);
 }
 
 // "I64" and the value in dst[s], for the text of an overflow.

@@ -61,6 +61,14 @@ static_assert(reduction_count == LOCKSTEP_REDUCTION_COUNT);
 constexpr bool is_reduction(lockstep_reduction r) { return r >= 0 && r < reduction_count; }
 constexpr const reduction_kind& kind_of(lockstep_reduction r) { return reductions[r]; }
 
+// The reduction whose value this one is made of: the smallest element of ARGMIN, the number of truths of ALL.
+constexpr lockstep_reduction value_of(lockstep_reduction r) {
+  for (int i = 0; i < reduction_count; ++i)
+    if (reductions[i].of == kind_of(r).of && reductions[i].by == kind_of(r).by && reductions[i].to == finish::value)
+      return static_cast<lockstep_reduction>(i);
+  return r;
+}
+
 // The same reduction that does not ask for NaNs, for types that have none.
 constexpr lockstep_reduction of_numbers(lockstep_reduction r) {
   for (int i = 0; i < reduction_count && kind_of(r).of == term::number; ++i)

@@ -33,8 +33,9 @@ inline std::vector<subtree> tiling(int64_t first, int64_t last) {
 
 class forest {
  public:
-  // values: room for rooms() arrays, each with one value for every sequence.
-  forest(int64_t sequences, double* values) : sequences_(sequences), values_(values) {}
+  // values: room for rooms() arrays, each with one value for every sequence. products: siblings are multiplied.
+  forest(int64_t sequences, double* values, bool products = false)
+      : sequences_(sequences), products_(products), values_(values) {}
   // The most arrays that exist at once while tiles are pushed, before siblings are added.
   static size_t rooms(const std::vector<subtree>& tiles) {
     forest f(0, nullptr);
@@ -67,9 +68,10 @@ class forest {
   void add(size_t i) {
     double* left = values_ + i * static_cast<size_t>(sequences_);
     const double* right = left + sequences_;
-    for (int64_t s = 0; s < sequences_; ++s) left[s] = left[s] + right[s];
+    for (int64_t s = 0; s < sequences_; ++s) left[s] = products_ ? left[s] * right[s] : left[s] + right[s];
   }
   int64_t sequences_;
+  bool products_;
   std::vector<subtree> tiles_;
   double* values_;
 };

@@ -14,6 +14,18 @@ constexpr int64_t leaf = order::leaf;
 constexpr int64_t stretch = 64 * leaf;  // elements that the scratch holds
 constexpr int32_t no_exponent = INT32_MIN;
 
+namespace {
+// An integer of this type (integer_at) as an exact sum, and as an exact product.
+order::wide wide_of(lockstep_dtype dtype, int64_t x) {
+  const uint64_t sign = dtype == LOCKSTEP_U64 || x >= 0 ? 0 : UINT64_MAX;
+  return {{static_cast<uint64_t>(x), sign, sign}};
+}
+order::exact_factor factor_of(lockstep_dtype dtype, int64_t x) {
+  const bool negative = dtype != LOCKSTEP_U64 && x < 0;
+  return {negative ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x), false, negative};
+}
+}  // namespace
+
 lockstep_status partial_work::call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const void* data,
                                    int64_t count, int64_t length, int64_t element_stride, int64_t sequence_stride,
                                    void* out) const {
@@ -27,7 +39,7 @@ lockstep_status partial_work::call(const reduce_seat& s, lockstep_reduction r, l
   d.element_stride = element_stride;
   d.sequence_stride = sequence_stride;
   const lockstep_options options = comm.options_of(s.seat);
-  const lockstep_status status = r == LOCKSTEP_SUM_OF_SQUARES || r == LOCKSTEP_NORM2
+  const lockstep_status status = lib::kind_of(r).op == LOCKSTEP_SQUARE_SUM
                                      ? lockstep_square_sum(comm.context, &d, data, out, &options)
                                      : lockstep_reduce(comm.context, &d, data, out, &options);
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW) throw error{status, lockstep_last_error()};
@@ -111,17 +123,17 @@ void partial_work::direct(const reduce_seat& s, char* results) const {
 }
 
 void partial_work::compute(reduce_seat& s) const {
-  const bool squares = plan.reduction == LOCKSTEP_SUM_OF_SQUARES || plan.reduction == LOCKSTEP_NORM2;
-  const lockstep_reduction sum = squares ? LOCKSTEP_SUM_OF_SQUARES : LOCKSTEP_SUM;
+  const lockstep_reduction sum = lib::value_of(plan.reduction);
+  const bool product = plan.kind().by == lib::join::product;
   if (plan.by_blocks) {
     auto* total = reinterpret_cast<double*>(s.partials.data());
-    *total = 0;
+    *total = product ? 1 : 0;
     if (const int64_t n = plan.block_of(s.rank).elements(); n > 0)
       over_runs(s, sum, LOCKSTEP_F64, s.first, n, reinterpret_cast<char*>(total));
     return;
   }
   if (plan.how == family::tree) {
-    forest own(s.sequences, reinterpret_cast<double*>(s.partials.data()));
+    forest own(s.sequences, reinterpret_cast<double*>(s.partials.data()), product);
     for (const int64_t l : s.shared) {  // this rank's elements of shared leaves
       if (l < 0) continue;
       const int64_t low = l * leaf, n = std::min(plan.length, low + leaf) - low;
@@ -151,27 +163,41 @@ void partial_work::compute(reduce_seat& s) const {
     return;
   }
   if (s.first >= s.last) return;
-  const int64_t n = s.last - s.first;
-  if (plan.how == family::exact) {
-    auto* into = reinterpret_cast<wide_sum*>(s.partials.data());
-    auto* values = reinterpret_cast<int64_t*>(s.scratch.data());
-    const bool over = over_runs(s, sum, LOCKSTEP_I64, s.first, n, s.scratch.data()) != LOCKSTEP_OK;
-    for (int64_t q = 0; q < s.sequences; ++q) {
-      const auto sign = static_cast<uint64_t>(values[q] >> 63);
-      into[q] = {{static_cast<uint64_t>(values[q]), sign, sign}};
-    }
-    // A saturated value means that the sum does not fit I64; such sums are computed here, element by element.
-    if (!over) return;
-    std::vector<int64_t> again;
-    for (int64_t q = 0; q < s.sequences; ++q)
-      if (values[q] == INT64_MAX || values[q] == INT64_MIN) again.push_back(q);
-    for (const int64_t q : again) into[q] = exact_sum(s, q);
-    return;
+  plan.how == family::extreme ? compute_extremes(s) : compute_exact(s);
+}
+
+void partial_work::compute_exact(reduce_seat& s) const {
+  const lockstep_reduction value = lib::value_of(plan.reduction);
+  const lockstep_dtype result = lockstep_default_result(value, plan.dtype);
+  const bool product = plan.how == family::product;
+  auto* sums = reinterpret_cast<order::wide*>(s.partials.data());
+  auto* products = reinterpret_cast<order::exact_factor*>(s.partials.data());
+  auto* values = reinterpret_cast<int64_t*>(s.scratch.data());
+  const bool over = over_runs(s, value, result, s.first, s.last - s.first, s.scratch.data()) != LOCKSTEP_OK;
+  for (int64_t q = 0; q < s.sequences; ++q) {
+    if (product)
+      products[q] = factor_of(result, values[q]);
+    else
+      sums[q] = wide_of(result, values[q]);
   }
-  // Extremes: one call gives their values, another their indices.
+  // A saturated value may stand for one that does not fit; such results are computed here, element by element.
+  if (!over) return;
+  std::vector<int64_t> again;
+  for (int64_t q = 0; q < s.sequences; ++q)
+    if (result == LOCKSTEP_U64 ? values[q] == -1 : values[q] == INT64_MAX || values[q] == INT64_MIN) again.push_back(q);
+  for (const int64_t q : again) {
+    if (product)
+      products[q] = exact_product(s, q);
+    else
+      sums[q] = exact_sum(s, q);
+  }
+}
+
+// One call gives the values, another their indices.
+void partial_work::compute_extremes(reduce_seat& s) const {
+  const int64_t n = s.last - s.first;
   auto* into = reinterpret_cast<winner*>(s.partials.data());
-  const bool index = plan.reduction == LOCKSTEP_ARGMIN || plan.reduction == LOCKSTEP_ARGMAX;
-  const bool largest = plan.reduction == LOCKSTEP_ARGMAX || plan.reduction == LOCKSTEP_MAX;
+  const bool index = plan.kind().to == lib::finish::index;
   if (index) {
     over_runs(s, plan.reduction, LOCKSTEP_I64, s.first, n, s.scratch.data());
     for (int64_t q = 0; q < s.sequences; ++q)
@@ -181,89 +207,45 @@ void partial_work::compute(reduce_seat& s) const {
     for (int64_t q = 0; q < s.sequences; ++q)
       gather_one(s, q, into[q].index, 1, s.scratch.data() + static_cast<size_t>(q) * plan.element_bytes);
   else
-    over_runs(s, largest ? LOCKSTEP_MAX : LOCKSTEP_MIN, plan.dtype, s.first, n, s.scratch.data());
-  const int64_t nan = largest ? INT64_MAX : INT64_MIN;
-  for (int64_t q = 0; q < s.sequences; ++q) {
-    const char* at = s.scratch.data() + static_cast<size_t>(q) * plan.element_bytes;
-    switch (plan.dtype) {
-      case LOCKSTEP_I32: into[q].key = *reinterpret_cast<const int32_t*>(at); break;
-      case LOCKSTEP_F32: {
-        const float x = *reinterpret_cast<const float*>(at);
-        into[q].key = x != x ? nan : order::key_f32(std::bit_cast<uint32_t>(x));
-        break;
-      }
-      case LOCKSTEP_F64: {
-        const double x = *reinterpret_cast<const double*>(at);
-        into[q].key = x != x ? nan : order::key_f64(std::bit_cast<uint64_t>(x));
-        break;
-      }
-      default: into[q].key = *reinterpret_cast<const int64_t*>(at);
-    }
-  }
+    over_runs(s, lib::value_of(plan.reduction), plan.dtype, s.first, n, s.scratch.data());
+  // A NaN is beyond all numbers, or, where NaNs do not count, behind them.
+  const bool above = (plan.kind().by == lib::join::largest) != (plan.kind().of == lib::term::number);
+  for (int64_t q = 0; q < s.sequences; ++q)
+    into[q].key = order::key_at(plan.dtype, s.scratch.data(), q, above ? INT64_MAX : INT64_MIN);
 }
 
-wide_sum partial_work::exact_sum(const reduce_seat& s, int64_t sequence) const {
-  const bool squares = plan.reduction != LOCKSTEP_SUM;
-  order::int128 low = 0;          // sum of elements: 2^63 of them fit
-  order::uint128 square_low = 0;  // sum of squares, with carries
-  uint64_t square_high = 0;
-  // Reuses the scratch, whose values compute() no longer needs.
+template <class Visit>
+void partial_work::each_integer(const reduce_seat& s, int64_t sequence, const Visit& visit) const {
+  // Reuses the scratch, whose values compute_exact() no longer needs.
   for (int64_t first = s.first; first < s.last; first += stretch) {
     const int64_t n = std::min(stretch, s.last - first);
     gather_one(s, sequence, first, n, s.scratch.data());
-    const auto each = [&](const auto* x) {
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t value = x[i];
-        if (!squares) {
-          low += value;
-          continue;
-        }
-        const order::uint128 m = value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-        const order::uint128 square = m * m;
-        square_low += square;
-        square_high += square_low < square;
-      }
-    };
-    if (plan.dtype == LOCKSTEP_I32)
-      each(reinterpret_cast<const int32_t*>(s.scratch.data()));
-    else
-      each(reinterpret_cast<const int64_t*>(s.scratch.data()));
-  }
-  if (squares) return {{static_cast<uint64_t>(square_low), static_cast<uint64_t>(square_low >> 64), square_high}};
-  return {{static_cast<uint64_t>(low), static_cast<uint64_t>(low >> 64), low < 0 ? ~uint64_t{0} : 0}};
-}
-
-namespace {
-void store_float(lockstep_dtype result, char* to, int64_t q, double value) {
-  const bool nan = value != value;
-  if (result == LOCKSTEP_F32)
-    reinterpret_cast<uint32_t*>(to)[q] = nan ? order::nan_f32 : std::bit_cast<uint32_t>(static_cast<float>(value));
-  else
-    reinterpret_cast<uint64_t*>(to)[q] = nan ? order::nan_f64 : std::bit_cast<uint64_t>(value);
-}
-
-void store_key(lockstep_dtype dtype, char* to, int64_t q, int64_t key) {
-  const bool nan = key == INT64_MAX || key == INT64_MIN;
-  switch (dtype) {
-    case LOCKSTEP_I32: reinterpret_cast<int32_t*>(to)[q] = static_cast<int32_t>(key); break;
-    case LOCKSTEP_F32:  // key_f32 is its own inverse
-      reinterpret_cast<uint32_t*>(to)[q] =
-          nan ? order::nan_f32 : static_cast<uint32_t>(order::key_f32(static_cast<uint32_t>(key)));
-      break;
-    case LOCKSTEP_F64:
-      reinterpret_cast<uint64_t*>(to)[q] =
-          nan ? order::nan_f64 : static_cast<uint64_t>(order::key_f64(static_cast<uint64_t>(key)));
-      break;
-    default: reinterpret_cast<int64_t*>(to)[q] = key;
+    for (int64_t i = 0; i < n; ++i) visit(order::integer_at(plan.dtype, s.scratch.data(), i));
   }
 }
-}  // namespace
+
+order::wide partial_work::exact_sum(const reduce_seat& s, int64_t sequence) const {
+  order::wide sum{};
+  const bool squares = plan.kind().of == lib::term::square;
+  each_integer(s, sequence, [&](int64_t x) {
+    if (!squares) return order::add(sum, wide_of(plan.dtype, x));
+    const order::uint128 size = factor_of(plan.dtype, x).size, square = size * size;
+    order::add(sum, {{static_cast<uint64_t>(square), static_cast<uint64_t>(square >> 64), 0}});
+  });
+  return sum;
+}
+
+order::exact_factor partial_work::exact_product(const reduce_seat& s, int64_t sequence) const {
+  order::exact_factor product{1, false, false};
+  each_integer(s, sequence, [&](int64_t x) { order::multiply(product, factor_of(plan.dtype, x)); });
+  return product;
+}
 
 // The sums of the whole sequences, computed in place from the forest of all leaves.
 const double* partial_work::totals(const reduce_seat& s, char* joined) const {
   const int64_t n = s.joined.size();
   auto* values = reinterpret_cast<double*>(joined);
-  forest all(n, values);
+  forest all(n, values, plan.kind().by == lib::join::product);
   for (const subtree& t : tiling(0, order::leaves(plan.length))) all.push(t);  // the tiles are already in order
   if (all.tiles().empty()) return nullptr;
   all.join_all();
@@ -272,33 +254,50 @@ const double* partial_work::totals(const reduce_seat& s, char* joined) const {
 
 int64_t partial_work::finish(const reduce_seat& s, char* joined, char* out) const {
   const int64_t count = s.joined.size();
-  if (plan.how == family::tree) {
-    const double* sums = totals(s, joined);
-    for (int64_t q = 0; q < count; ++q) {
-      const double sum = sums != nullptr ? sums[q] : 0.0;
-      if (plan.second_pass()) reinterpret_cast<double*>(s.plain.data())[q] = sum;
-      store_float(plan.result, out, q, plan.reduction == LOCKSTEP_NORM2 ? std::sqrt(sum) : sum);
-    }
-    return -1;
-  }
+  const lib::finish to = plan.kind().to;
   int64_t overflow = -1;
-  for (int64_t q = 0; q < count; ++q) {
-    const wide_sum sum =
-        plan.how == family::exact && plan.length != 0 ? reinterpret_cast<const wide_sum*>(joined)[q] : wide_sum{};
-    const winner best = plan.how == family::extreme ? reinterpret_cast<const winner*>(joined)[q] : winner{};
-    if (plan.how == family::extreme) {
-      if (plan.reduction == LOCKSTEP_MIN || plan.reduction == LOCKSTEP_MAX)
-        store_key(plan.dtype, out, q, best.key);
-      else
-        reinterpret_cast<int64_t*>(out)[q] = best.index;
-    } else if (plan.reduction == LOCKSTEP_NORM2) {
-      store_float(plan.result, out, q, order::rounded_root(sum.limb));
-    } else {
-      const uint64_t sign = 0 - (sum.limb[2] >> 63);
-      const bool fits = sum.limb[2] == sign && sum.limb[1] == sign && (0 - (sum.limb[0] >> 63)) == sign;
-      reinterpret_cast<int64_t*>(out)[q] = fits ? static_cast<int64_t>(sum.limb[0]) : sign != 0 ? INT64_MIN : INT64_MAX;
-      if (!fits && overflow < 0) overflow = q;
+  const auto fits = [&](int64_t q, bool it_does) {
+    if (!it_does && overflow < 0) overflow = q;
+  };
+  const bool none = plan.length == 0;
+  switch (plan.how) {
+    case family::tree: {
+      const double* sums = totals(s, joined);
+      const double empty = plan.kind().by == lib::join::product ? 1 : 0;
+      for (int64_t q = 0; q < count; ++q) {
+        const double sum = sums != nullptr ? sums[q] : empty;
+        if (plan.second_pass()) reinterpret_cast<double*>(s.plain.data())[q] = sum;
+        order::store_float(plan.result, out, q, to == lib::finish::root ? std::sqrt(sum) : sum);
+      }
+      break;
     }
+    case family::sum:
+      for (int64_t q = 0; q < count; ++q) {
+        const order::wide sum = none ? order::wide{} : reinterpret_cast<const order::wide*>(joined)[q];
+        switch (to) {
+          case lib::finish::root: order::store_float(plan.result, out, q, order::rounded_root(sum.limb)); break;
+          case lib::finish::any: out[q] = sum.limb[0] != 0 ? 1 : 0; break;
+          case lib::finish::all: out[q] = sum.limb[0] == static_cast<uint64_t>(plan.length) ? 1 : 0; break;
+          case lib::finish::value:
+          case lib::finish::index: fits(q, order::store_exact(plan.result, out, q, sum));
+        }
+      }
+      break;
+    case family::product:
+      for (int64_t q = 0; q < count; ++q) {
+        const auto one = order::exact_factor{1, false, false};
+        fits(q, order::store_exact(plan.result, out, q,
+                                   none ? one : reinterpret_cast<const order::exact_factor*>(joined)[q]));
+      }
+      break;
+    case family::extreme:
+      for (int64_t q = 0; q < count; ++q) {
+        const winner& best = reinterpret_cast<const winner*>(joined)[q];
+        if (to == lib::finish::index)
+          reinterpret_cast<int64_t*>(out)[q] = best.index;
+        else
+          order::store_key(plan.dtype, out, q, best.key);
+      }
   }
   return overflow;
 }
@@ -409,7 +408,7 @@ void partial_work::finish_scaled(const reduce_seat& s, char* joined, char* out) 
   const double* sums = totals(s, joined);
   const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data()) + s.joined.low;
   for (int64_t q = 0; q < s.joined.size(); ++q)
-    if (e[q] != no_exponent) store_float(plan.result, out, q, std::sqrt(sums[q]) * std::ldexp(1.0, e[q]));
+    if (e[q] != no_exponent) order::store_float(plan.result, out, q, std::sqrt(sums[q]) * std::ldexp(1.0, e[q]));
 }
 
 }  // namespace lockstep::ranks

@@ -80,8 +80,8 @@ int32_t reduce_plan::member_of(int32_t rank) const {
 
 namespace {
 void check_types(const reduce_plan& p) {
-  const bool squares = p.reduction == LOCKSTEP_SUM_OF_SQUARES || p.reduction == LOCKSTEP_NORM2;
   // An empty call checks that dtype, reduction and result fit together.
+  const bool squares = lib::is_reduction(p.reduction) && p.kind().op == LOCKSTEP_SQUARE_SUM;
   lockstep_reduce_desc d = lockstep_reduce_full(p.reduction, p.dtype, 0, 1);
   d.count = 0;
   d.result = p.result;
@@ -94,18 +94,6 @@ void check_types(const reduce_plan& p) {
   const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
   lockstep_context_destroy(context);
   if (status != LOCKSTEP_OK) throw error{status, text};
-  // Partial results exist only for these dtypes so far (partials.cpp).
-  const auto half = [](lockstep_dtype t) { return t == LOCKSTEP_F16 || t == LOCKSTEP_BF16; };
-  if (p.dtype > LOCKSTEP_I64 || (half(p.dtype) && !squares))
-    fail(LOCKSTEP_UNSUPPORTED,
-         "dtype is {}; reductions over ranks take F32, F64, I32 and I64, and F16 and BF16 for squares: convert src, or "
-         "reduce on one rank",
-         static_cast<int>(p.dtype));
-  if (p.reduction > LOCKSTEP_NORM2)
-    fail(LOCKSTEP_UNSUPPORTED, "reduction is {}; reductions over ranks do those up to LOCKSTEP_NORM2",
-         static_cast<int>(p.reduction));
-  if (half(p.result))
-    fail(LOCKSTEP_UNSUPPORTED, "result is {}; reductions over ranks give F32 or F64", static_cast<int>(p.result));
 }
 }  // namespace
 
@@ -130,12 +118,12 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   d.add("axes", axes);
   d.add("dst (0: NULL)", to != nullptr);
   check_types(*this);
-  if (by_blocks && (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64 ||
-                    (reduction != LOCKSTEP_SUM && reduction != LOCKSTEP_SUM_OF_SQUARES && reduction != LOCKSTEP_NORM2)))
+  if (lockstep_dtype_kind(dtype) != 'f') reduction = lib::of_numbers(reduction);
+  if (by_blocks && !kind().ordered(dtype))
     fail(LOCKSTEP_UNSUPPORTED,
-         "reduction is {} and dtype {}; only sums, squares and norms of floats have an order: call "
+         "reduction is {} and dtype {}; only sums, products, squares and norms of floats have an order: call "
          "lockstep_ranks_reduce",
-         static_cast<int>(reduction), static_cast<int>(dtype));
+         kind().name, static_cast<int>(dtype));
   src = read_grid(given, "src", comm.ranks());
   src.describe(d, "src");
   element_bytes = lockstep_dtype_bytes(dtype);
@@ -160,10 +148,16 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
     if (k > cut_axis) inner *= home.shape[i];
   }
   members = cut_axis >= 0 ? home.parts[static_cast<size_t>(cut_axis)] : 1;
-  how = reduction == LOCKSTEP_SUM || reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2
-            ? (dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64 ? family::exact : family::tree)
-            : family::extreme;
-  partial_bytes = how == family::tree ? sizeof(double) : how == family::exact ? sizeof(wide_sum) : sizeof(winner);
+  how = kind().extreme()                  ? family::extreme
+        : kind().ordered(dtype)           ? family::tree
+        : kind().by == lib::join::product ? family::product
+                                          : family::sum;
+  switch (how) {
+    case family::tree: partial_bytes = sizeof(double); break;
+    case family::sum: partial_bytes = sizeof(order::wide); break;
+    case family::product: partial_bytes = sizeof(order::exact_factor); break;
+    case family::extreme: partial_bytes = sizeof(winner); break;
+  }
 
   // The results' index space: the kept axes, or one of length 1.
   kept.element_bytes = result_bytes;
@@ -270,7 +264,7 @@ void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
   const auto n = static_cast<size_t>(s.sequences);
   s.scratch = buffer(memory, std::max<size_t>(scratch_elements * 8, n * 8));
   if (!everywhere) s.results = buffer(memory, static_cast<size_t>(s.joined.size()) * result_bytes);
-  if (members == 1 && how != family::exact) return;
+  if (alone()) return;
   size_t arrays = 1;
   if (how == family::tree) {
     std::vector<subtree> pushed;

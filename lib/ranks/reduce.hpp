@@ -1,6 +1,8 @@
 // reduce.hpp - a reduction over ranks: the plan and its steps.
 #pragma once
 
+#include "../bits/reductions.hpp"
+#include "../bits/stored_results.hpp"
 #include "forest.hpp"
 #include "join.hpp"
 #include "permute.hpp"
@@ -8,10 +10,7 @@
 namespace lockstep::ranks {
 
 // How partial results are joined: by the fixed tree, exactly, or by comparison.
-enum class family { tree, exact, extreme };
-struct wide_sum {
-  uint64_t limb[3];
-};
+enum class family { tree, sum, product, extreme };
 struct winner {
   int64_t key, index;
 };
@@ -102,7 +101,14 @@ struct reduce_plan : operation {
   int32_t member_of(int32_t rank) const;
   // An empty sequence has no minimum or maximum.
   bool nothing_to_choose() const { return how == family::extreme && length == 0 && !kept.whole().empty(); }
-  bool second_pass() const { return reduction == LOCKSTEP_NORM2 && dtype == LOCKSTEP_F64; }
+  const lib::reduction_kind& kind() const { return lib::kind_of(reduction); }
+  bool second_pass() const { return kind().to == lib::finish::root && dtype == LOCKSTEP_F64; }
+  bool may_overflow() const {  // a result is an exact integer that need not fit its type
+    return (how == family::sum || how == family::product) && kind().to == lib::finish::value &&
+           kind().of != lib::term::truth;
+  }
+  // One call gives the results. Not where one may overflow: it would not tell which.
+  bool alone() const { return members == 1 && !may_overflow(); }
 
  private:
   int run_axis(const grid& g) const;
@@ -147,7 +153,12 @@ struct partial_work {
   void scaled_block(const reduce_seat& s, double down) const;
   void gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const;
   const double* totals(const reduce_seat& s, char* joined) const;
-  wide_sum exact_sum(const reduce_seat& s, int64_t sequence) const;
+  template <class Visit>
+  void each_integer(const reduce_seat& s, int64_t sequence, const Visit& visit) const;
+  order::wide exact_sum(const reduce_seat& s, int64_t sequence) const;
+  order::exact_factor exact_product(const reduce_seat& s, int64_t sequence) const;
+  void compute_exact(reduce_seat& s) const;
+  void compute_extremes(reduce_seat& s) const;
 };
 
 }  // namespace lockstep::ranks

@@ -142,7 +142,7 @@ task reduce_plan::run(execution& x) {
     comm.devices->end();
     comm.devices->finish();
   }
-  if (how == family::exact && reduction != LOCKSTEP_NORM2 && !everywhere) {
+  if (may_overflow() && !everywhere) {
     // Ranks without a result from the overflowed sum do not know of it yet, so tell all.
     failure own = x.so_far, all;
     if (overflow >= 0) own.note(LOCKSTEP_OVERFLOW, INT32_MAX, "");
@@ -161,9 +161,9 @@ task reduce_plan::run(execution& x) {
          "element");
   if (overflow >= 0)
     fail(LOCKSTEP_OVERFLOW,
-         "the exact result of sequence {} (row-major over the kept axes) does not fit I64, dst holds the nearest value "
-         "there; sum shorter sequences or floats",
-         overflow);
+         "the exact result of sequence {} (row-major over the kept axes) does not fit {}, dst holds the nearest value "
+         "there; take shorter sequences or floats",
+         overflow, result == LOCKSTEP_U64 ? "U64" : "I64");
 }
 
 task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<sequence_view>& views,
@@ -175,11 +175,10 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
       s.view = view_of_slice(*this, views[static_cast<size_t>(s.seat)], kept.of_block(s.kept_block), s.kept);
   task cut = cut_leaves(x, pass);
   co_await cut;
-  const bool alone = members == 1 && how != family::exact;
   const joinable what = partial_values();
   if (!nothing_to_choose())
-    each_seat(x, pass, [&](reduce_seat& s) { alone ? work.direct(s, results_of(pass, s)) : work.compute(s); });
-  if (!alone) {
+    each_seat(x, pass, [&](reduce_seat& s) { alone() ? work.direct(s, results_of(pass, s)) : work.compute(s); });
+  if (!alone()) {
     task join = pass.partials.run(x, 2, what, [&](size_t i) { return pass.seats[i].partials.data(); });
     co_await join;
     for (size_t i = 0; i < pass.seats.size() && !nothing_to_choose(); ++i) {

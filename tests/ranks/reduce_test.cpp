@@ -1,13 +1,14 @@
 // reduce_test.cpp - reductions over ranks have the bits of one call on the whole array.
-#include <array>
+#include <tuple>
 
+#include "bits/reductions.hpp"
 #include "world.hpp"
 
 namespace lockstep::ranks_test {
 namespace {
 
-constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
-constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
+const std::string& name_of(lockstep_reduction r) { return cases::reduction_names()[static_cast<size_t>(r)]; }
+const std::string& name_of(lockstep_dtype t) { return cases::dtype_names()[static_cast<size_t>(t)]; }
 
 struct reduction_case {
   lockstep_reduction reduction;
@@ -25,9 +26,8 @@ struct expected {
 };
 
 lockstep_status one_call(lockstep_context* context, const lockstep_reduce_desc& d, const void* src, void* dst) {
-  return d.reduction == LOCKSTEP_SUM_OF_SQUARES || d.reduction == LOCKSTEP_NORM2
-             ? lockstep_square_sum(context, &d, src, dst, nullptr)
-             : lockstep_reduce(context, &d, src, dst, nullptr);
+  return lib::kind_of(d.reduction).op == LOCKSTEP_SQUARE_SUM ? lockstep_square_sum(context, &d, src, dst, nullptr)
+                                                             : lockstep_reduce(context, &d, src, dst, nullptr);
 }
 
 // The kept axes first, by a permute; then each row by the one call.
@@ -64,8 +64,8 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
 }
 
 std::string name_of(const reduction_case& c) {
-  return format_text("{} of {} to {} over axes {:#x} of {} ({})", reductions[c.reduction], dtypes[c.dtype],
-                     dtypes[c.result], c.axes, joined(c.shape, "x"), c.fill);
+  return format_text("{} of {} to {} over axes {:#x} of {} ({})", name_of(c.reduction), name_of(c.dtype),
+                     name_of(c.result), c.axes, joined(c.shape, "x"), c.fill);
 }
 
 void check(const reduction_case& c, const std::vector<int32_t>& seats, const std::vector<int32_t>& parts, bool to_grid,
@@ -141,25 +141,70 @@ constexpr kind_of_reduction all_kinds[] = {
     {LOCKSTEP_NORM2, LOCKSTEP_F64, {"", "huge", "tiny", "special"}},
     {LOCKSTEP_NORM2, LOCKSTEP_I32, {"", "small", "", ""}},
     {LOCKSTEP_NORM2, LOCKSTEP_I64, {"", "small", "", ""}},
+    // Other types of these, and the later reductions: fewer draws of each, because they share what they are made of.
+    {LOCKSTEP_SUM, LOCKSTEP_F16, {"", "special", "wide", "zeros"}},
+    {LOCKSTEP_SUM, LOCKSTEP_BF16, {"", "special", "wide", "zeros"}},
+    {LOCKSTEP_SUM, LOCKSTEP_I8, {"", "special", "", ""}},
+    {LOCKSTEP_SUM, LOCKSTEP_U16, {"", "special", "", ""}},
+    {LOCKSTEP_SUM, LOCKSTEP_U32, {"", "special", "", ""}},
+    {LOCKSTEP_SUM, LOCKSTEP_U64, {"", "special", "small", "over"}},
+    {LOCKSTEP_SUM, LOCKSTEP_BOOL, {"", "special", "sparse", "zeros"}},
+    {LOCKSTEP_MIN, LOCKSTEP_F16, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_MIN, LOCKSTEP_U64, {"", "special", "ties", ""}},
+    {LOCKSTEP_MIN, LOCKSTEP_BOOL, {"", "special", "sparse", "zeros"}},
+    {LOCKSTEP_MAX, LOCKSTEP_BF16, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_MAX, LOCKSTEP_I16, {"", "special", "ties", ""}},
+    {LOCKSTEP_MAX, LOCKSTEP_U32, {"", "special", "ties", ""}},
+    {LOCKSTEP_ARGMIN, LOCKSTEP_BF16, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_ARGMIN, LOCKSTEP_U64, {"", "special", "ties", ""}},
+    {LOCKSTEP_ARGMAX, LOCKSTEP_F16, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_ARGMAX, LOCKSTEP_BOOL, {"", "special", "sparse", ""}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_I16, {"", "special", "", ""}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_U32, {"", "small", "sparse", "over"}},
+    {LOCKSTEP_SUM_OF_SQUARES, LOCKSTEP_U64, {"", "small", "sparse", "over"}},
+    {LOCKSTEP_NORM2, LOCKSTEP_U8, {"", "special", "", ""}},
+    {LOCKSTEP_NORM2, LOCKSTEP_U64, {"", "special", "", ""}},
+    {LOCKSTEP_COUNT_NONZERO, LOCKSTEP_F32, {"", "special", "sparse", "zeros"}},
+    {LOCKSTEP_COUNT_NONZERO, LOCKSTEP_BF16, {"", "special", "sparse", "zeros"}},
+    {LOCKSTEP_COUNT_NONZERO, LOCKSTEP_U64, {"", "special", "sparse", "zeros"}},
+    {LOCKSTEP_ANY, LOCKSTEP_F64, {"zeros", "special", "sparse", "zeros"}},
+    {LOCKSTEP_ANY, LOCKSTEP_BOOL, {"zeros", "special", "sparse", "sparse"}},
+    {LOCKSTEP_ALL, LOCKSTEP_F16, {"", "special", "one_nan", "wide"}},
+    {LOCKSTEP_ALL, LOCKSTEP_I8, {"units", "special", "ties", "units"}},
+    {LOCKSTEP_PROD, LOCKSTEP_F16, {"units", "special", "ties", "one_nan"}},
+    {LOCKSTEP_PROD, LOCKSTEP_F32, {"units", "special", "wide", "units"}},
+    {LOCKSTEP_PROD, LOCKSTEP_F64, {"units", "", "zeros", "units"}},
+    {LOCKSTEP_PROD, LOCKSTEP_I32, {"units", "special", "small", "ties"}},
+    {LOCKSTEP_PROD, LOCKSTEP_I64, {"units", "special", "cross", "under"}},
+    {LOCKSTEP_PROD, LOCKSTEP_U8, {"units", "", "special", "units"}},
+    {LOCKSTEP_PROD, LOCKSTEP_U64, {"units", "special", "over", "units"}},
+    {LOCKSTEP_NAN_SUM, LOCKSTEP_BF16, {"", "special", "one_nan", "zeros"}},
+    {LOCKSTEP_NAN_SUM, LOCKSTEP_F32, {"", "special", "one_nan", "zeros"}},
+    {LOCKSTEP_NAN_SUM, LOCKSTEP_F64, {"", "special", "one_nan", "wide"}},
+    {LOCKSTEP_NAN_SUM, LOCKSTEP_I64, {"", "cross", "over", "small"}},
+    {LOCKSTEP_NAN_MIN, LOCKSTEP_F32, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_NAN_MIN, LOCKSTEP_U16, {"", "special", "ties", ""}},
+    {LOCKSTEP_NAN_MAX, LOCKSTEP_F16, {"", "special", "ties", "one_nan"}},
+    {LOCKSTEP_NAN_MAX, LOCKSTEP_F64, {"", "special", "ties", "one_nan"}},
 };
 
-void PrintTo(const kind_of_reduction& k, std::ostream* out) {
-  *out << reductions[k.reduction] << " " << dtypes[k.dtype];
-}
+void PrintTo(const kind_of_reduction& k, std::ostream* out) { *out << name_of(k.reduction) << " " << name_of(k.dtype); }
 
 // Every reduction and type; the sizes, cuts, seats and fills are drawn.
 class Reduce : public testing::TestWithParam<kind_of_reduction> {};
 
 void draw_cases(const kind_of_reduction& k, int rounds, uint64_t salt,
                 const std::function<void(std::vector<int64_t>&, uint32_t&, std::mt19937_64&)>& layout) {
+  const bool shares = k.dtype > LOCKSTEP_I64 || k.reduction > LOCKSTEP_NORM2;
   for (const int32_t ranks : rank_counts())
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < (shares ? (rounds + 1) / 2 : rounds); ++round) {
       const uint64_t seed =
           cases::mix(salt + static_cast<uint64_t>(round) * 1000 + static_cast<uint64_t>(ranks)) % 100000;
       std::mt19937_64 draw(seed * 31 + static_cast<uint64_t>(k.reduction) * 7 + static_cast<uint64_t>(k.dtype));
       reduction_case c{k.reduction, k.dtype, lockstep_default_result(k.reduction, k.dtype), {}, 0, k.fills[draw() % 4]};
-      if (c.result == LOCKSTEP_F64 && k.reduction != LOCKSTEP_MIN && k.reduction != LOCKSTEP_MAX && draw() % 3 == 0)
-        c.result = LOCKSTEP_F32;
+      constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
+      if (c.result == LOCKSTEP_F64 && !lib::kind_of(k.reduction).extreme() && draw() % 3 == 0)
+        c.result = rounded[draw() % 3];
       layout(c.shape, c.axes, draw);
       const std::vector<int32_t> parts = draw_parts(c.shape.size(), ranks, draw);
       const int64_t sizes[] = {0, 0, 500, 20000};
@@ -193,7 +238,7 @@ TEST_P(Reduce, Columns) {
 }
 
 std::string suite_name(const testing::TestParamInfo<kind_of_reduction>& info) {
-  return std::string(reductions[info.param.reduction]) + "_" + dtypes[info.param.dtype];
+  return name_of(info.param.reduction) + "_" + name_of(info.param.dtype);
 }
 TEST_P(Reduce, AnyAxesOfAnyBlocks) {
   draw_cases(GetParam(), 4, 4, [](auto& shape, uint32_t& axes, auto& draw) {
@@ -212,6 +257,11 @@ TEST(ReduceOf, NothingAtAll) {
     check({LOCKSTEP_NORM2, LOCKSTEP_I64, LOCKSTEP_F64, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 2);
     check({LOCKSTEP_MIN, LOCKSTEP_F32, LOCKSTEP_F32, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 3);
     check({LOCKSTEP_ARGMAX, LOCKSTEP_I64, LOCKSTEP_I64, {3, 0}, 1, ""}, one_each(ranks), {ranks, 1}, true, 4);
+    check({LOCKSTEP_PROD, LOCKSTEP_F16, LOCKSTEP_BF16, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 5);
+    check({LOCKSTEP_PROD, LOCKSTEP_U64, LOCKSTEP_U64, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, true, 6);
+    check({LOCKSTEP_ALL, LOCKSTEP_BOOL, LOCKSTEP_BOOL, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 7);
+    check({LOCKSTEP_ANY, LOCKSTEP_F32, LOCKSTEP_BOOL, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, false, 8);
+    check({LOCKSTEP_NAN_MIN, LOCKSTEP_F64, LOCKSTEP_F64, {0, 3}, 1, ""}, one_each(ranks), {ranks, 1}, true, 9);
   }
 }
 
@@ -253,22 +303,58 @@ TEST(ReduceOf, LeavesInEqualShares) {
   }
 }
 
-// What one device reduces and ranks do not is refused on all of them.
-TEST(ReduceOf, TypesThatRanksDoNotKnow) {
-  const std::array<std::pair<lockstep_dtype, lockstep_dtype>, 4> types = {{{LOCKSTEP_U8, LOCKSTEP_I64},
-                                                                           {LOCKSTEP_F16, LOCKSTEP_F64},
-                                                                           {LOCKSTEP_F32, LOCKSTEP_F16},
-                                                                           {LOCKSTEP_I8, LOCKSTEP_I64}}};
-  for (const auto& [dtype, result] : types)
-    run(one_each(2), [&, dtype = dtype, result = result](member& m) {
-      const int64_t shape[] = {100};
-      const lockstep_grid g = lockstep_grid_slabs(lockstep_dtype_bytes(dtype), 1, shape, m.ranks);
+// A rank's own product may not fit its type where that of all ranks does.
+TEST(ReduceOf, ProductsThatPassTheirTypeOnTheWay) {
+  const int32_t ranks = over_mpi() ? rank_counts()[0] : 3;
+  if (ranks < 2) return;
+  constexpr int64_t two62 = int64_t{1} << 62;
+  struct one_product {
+    std::vector<int64_t> first, last;  // the elements of the first and of the last rank
+    int64_t want;
+    lockstep_status status;
+  };
+  const one_product all[] = {
+      {{two62, 2}, {-1, 1}, INT64_MIN, LOCKSTEP_OK},           {{two62, 2}, {1, 1}, INT64_MAX, LOCKSTEP_OVERFLOW},
+      {{two62, -4}, {1, 1}, INT64_MIN, LOCKSTEP_OVERFLOW},     {{INT64_MAX, INT64_MIN}, {5, 0}, 0, LOCKSTEP_OK},
+      {{INT64_MIN, 1}, {-1, 1}, INT64_MAX, LOCKSTEP_OVERFLOW}, {{0, -7}, {INT64_MAX, INT64_MAX}, 0, LOCKSTEP_OK}};
+  for (const one_product& p : all)
+    run(one_each(ranks), [&](member& m) {
+      const int64_t n = 2 * m.ranks;
+      const lockstep_grid g = lockstep_grid_slabs(8, 1, &n, m.ranks);
+      std::vector<int64_t> mine = m.first == 0 ? p.first : m.first == m.ranks - 1 ? p.last : std::vector<int64_t>{1, 1};
+      std::vector<block> in, out;
+      in.emplace_back(sizeof(int64_t), std::vector<int64_t>{2}, false);
+      std::memcpy(in[0].part.data, mine.data(), 2 * sizeof(int64_t));
+      out.emplace_back(sizeof(int64_t), std::vector<int64_t>{1}, false);
       lockstep_ranks_plan* plan = nullptr;
-      const lockstep_status status =
-          lockstep_ranks_reduce(m.comm, &g, LOCKSTEP_SUM, dtype, result, 1, nullptr, nullptr, &plan);
-      EXPECT_EQ(status, LOCKSTEP_UNSUPPORTED) << dtype << " " << lockstep_last_error();
-      EXPECT_EQ(plan, nullptr);
+      ASSERT_EQ(
+          lockstep_ranks_reduce(m.comm, &g, LOCKSTEP_PROD, LOCKSTEP_I64, LOCKSTEP_I64, 1, nullptr, nullptr, &plan),
+          LOCKSTEP_OK)
+          << lockstep_last_error();
+      EXPECT_EQ(execute(m, plan, &in, &out), p.status) << lockstep_last_error();
+      EXPECT_EQ(*static_cast<const int64_t*>(out[0].part.data), p.want);
+      lockstep_ranks_plan_destroy(plan);
     });
+}
+
+// Each rank is told the reason, as by a call on one device.
+TEST(ReduceOf, TypesThatDoNotBelongTogether) {
+  const std::tuple<lockstep_reduction, lockstep_dtype, lockstep_dtype, const char*> types[] = {
+      {LOCKSTEP_SUM, LOCKSTEP_U8, LOCKSTEP_F64, "set result to LOCKSTEP_I64"},
+      {LOCKSTEP_MAX, LOCKSTEP_F16, LOCKSTEP_F32, "set result to LOCKSTEP_F16"},
+      {LOCKSTEP_ANY, LOCKSTEP_F32, LOCKSTEP_I64, "set result to LOCKSTEP_BOOL"},
+      {static_cast<lockstep_reduction>(77), LOCKSTEP_F32, LOCKSTEP_F32, "reduction is 77"}};
+  for (const auto& [reduction, dtype, result, text] : types)
+    run(one_each(over_mpi() ? rank_counts()[0] : 2),
+        [&, reduction = reduction, dtype = dtype, result = result, text = text](member& m) {
+          const int64_t shape[] = {100};
+          const lockstep_grid g = lockstep_grid_slabs(lockstep_dtype_bytes(dtype), 1, shape, m.ranks);
+          lockstep_ranks_plan* plan = nullptr;
+          EXPECT_EQ(lockstep_ranks_reduce(m.comm, &g, reduction, dtype, result, 1, nullptr, nullptr, &plan),
+                    LOCKSTEP_INVALID_ARGUMENT);
+          EXPECT_NE(std::string(lockstep_last_error()).find(text), std::string::npos) << lockstep_last_error();
+          EXPECT_EQ(plan, nullptr);
+        });
 }
 
 }  // namespace

@@ -166,10 +166,9 @@ std::vector<unsigned char> told_to_all(const std::function<std::vector<unsigned 
 }
 
 std::vector<unsigned char> data_of(lockstep_dtype dtype, int64_t n, const char* fill, uint64_t seed) {
-  const char* names[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
   const std::string what = *fill != '\0' ? std::string("/") + fill : "";
-  const cases::test_case c =
-      cases::parse(format_text("square_sum/ssq/{}/full/{}{}/seed{}", names[dtype], n, what, seed));
+  const cases::test_case c = cases::parse(format_text("square_sum/ssq/{}/full/{}{}/seed{}",
+                                                      cases::dtype_names()[static_cast<size_t>(dtype)], n, what, seed));
   return told_to_all([&] {
     std::vector<unsigned char> bytes(static_cast<size_t>(n) * lockstep_dtype_bytes(dtype));
     if (n != 0) cases::fill_src(c, bytes.data());

@@ -206,8 +206,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_
  *            is kept. dst NULL: every rank gets the whole array, packed by the strides
  *            of its part. Otherwise dst has the shape of the kept axes, and every
  *            rank gets its block.
- * Exactness  the bits of lockstep_reduce and lockstep_square_sum on each whole
- *            sequence, for their reductions, types and result types.
+ * Types      every reduction, dtype and result of lockstep_reduce and lockstep_square_sum.
+ * Exactness  the bits of those calls on each whole sequence.
  * Moves      partial results, and the elements of leaves (2,048 elements of a
  *            sequence) that a cut divides. If a rank's part of a sequence is not
  *            contiguous within the sequence, the array is redistributed first, over all
@@ -222,14 +222,17 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_c
                                                                       const lockstep_options* options,
                                                                       lockstep_ranks_plan** plan);
 
-/* Computes   the sum, the sum of squares or the 2-norm of all elements in the order of the grid: each block in the
- * fixed order, as lockstep_reduce does it with result F64 over the block's elements in row-major order; then the
- *            blocks' sums, in the grid's order, as the leaves of the fixed tree. An empty block is 0.
+/* Computes   SUM, NAN_SUM, PROD, SUM_OF_SQUARES or NORM2 of all elements in the order of the grid: each block in the
+ *            fixed order, as lockstep_reduce does it with result F64 over the block's elements in row-major order; then
+ *            the blocks' results, in the grid's order, as the leaves of the fixed tree. An empty block is +0.0, 1 in a
+ *            product.
  * Results    one element, on every rank.
- * Exactness  the same bits for the same cuts, on any machine, of whatever ranks; other cuts give others, and they are
- * not those of lockstep_reduce, but for a grid of one block. NORM2 of F64 is scaled as by lockstep_square_sum, by the
- * whole array's exponent. Types      F32 and F64, and F16 and BF16 for squares and norms; result F64 or F32. Others:
- * UNSUPPORTED. Moves      8 bytes a block, in about log2(ranks) messages: what a norm in a solver wants. */
+ * Types      F16, BF16, F32 and F64; any result of lockstep_reduce. Other types and reductions, whose order shows in no
+ *            bit, are UNSUPPORTED: call lockstep_ranks_reduce.
+ * Exactness  the same bits for the same cuts, on any machine, whichever ranks have the blocks. Other cuts give other
+ *            bits, and a grid of one block those of lockstep_reduce. NORM2 of F64 is scaled as by lockstep_square_sum,
+ *            by the whole array's exponent.
+ * Moves      8 bytes per block, in about log2(ranks) messages: what a norm in a solver wants. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
     lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction, lockstep_dtype dtype,
     lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);

@@ -45,7 +45,8 @@ class Mismatch(Error, ValueError):
 
 
 _ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
-_REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6}
+_REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6, "count_nonzero": 7, "any": 8, "all": 9,
+               "prod": 10, "nansum": 11, "nanmin": 12, "nanmax": 13}
 _MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
 
@@ -322,7 +323,7 @@ class Comm:
 
         Parameters
         ----------
-        reduction : {"sum", "square_sum", "norm", "max", "min", "argmax", "argmin"}
+        reduction : {"sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmin", "nanmax"}
         x : array
             This rank's block of `grid`.
         grid : Grid
