@@ -13,11 +13,21 @@ constexpr auto at_once = std::chrono::seconds(10);  // the machine may be busy
 
 enum class end { destroys, leaves };
 
+// together: threads leave as processes of MPI do, where each waits for the others' farewell.
+changes closing(bool together) {
+  changes with = in_time(deadline_ms);
+  with.engine = [together](int32_t, lockstep_engine& e) {
+    if (together) e.flags |= LOCKSTEP_ENGINE_CLOSES_TOGETHER;
+  };
+  return with;
+}
+
 // One rank ends while the others call on.
-void check_ends(int32_t ranks, end how, op what, bool while_planning, int32_t bad) {
+void check_ends(int32_t ranks, end how, op what, bool while_planning, int32_t bad, bool together) {
   const std::string about =
-      format_text("{}, rank {} of {} {} while {}", op_names[static_cast<int>(what)], bad, ranks,
-                  how == end::destroys ? "destroys" : "leaves", while_planning ? "planning" : "running");
+      format_text("{}, rank {} of {} {} while {}{}", op_names[static_cast<int>(what)], bad, ranks,
+                  how == end::destroys ? "destroys" : "leaves", while_planning ? "planning" : "running",
+                  together ? ", which closes together" : "");
   const auto begin = clock::now();
   run(
       one_each(ranks),
@@ -46,7 +56,7 @@ void check_ends(int32_t ranks, end how, op what, bool while_planning, int32_t ba
         lockstep_comm_leave(m.comm, "a second time");
         lockstep_comm_leave(nullptr, nullptr);
       },
-      in_time(deadline_ms));
+      closing(together));
   EXPECT_LT(clock::now() - begin, at_once) << about;
 }
 
@@ -56,10 +66,35 @@ TEST(Endings, OfOneRankAreToldToTheOthersAtOnce) {
   for (const end how : {end::destroys, end::leaves})
     for (const bool while_planning : {false, true})
       for (int o = 0; o < static_cast<int>(op::count); ++o)
-        for (const int32_t bad : {0, ranks - 1}) {
-          check_ends(ranks, how, static_cast<op>(o), while_planning, bad);
-          if (testing::Test::HasFailure()) return;
-        }
+        for (const int32_t bad : {0, ranks - 1})
+          for (const bool together : {false, true}) {
+            if (together && over_mpi()) continue;  // it always does
+            check_ends(ranks, how, static_cast<op>(o), while_planning, bad, together);
+            if (testing::Test::HasFailure()) return;
+          }
+}
+
+// Those that destroy theirs do not wait for each other either.
+TEST(Endings, OfSeveralRanksWhileOthersCallOn) {
+  const int32_t ranks = over_mpi() ? rank_counts()[0] : 5;
+  if (ranks < 3) return;
+  const auto begin = clock::now();
+  for (const int32_t last : {1, ranks - 1})
+    run(
+        one_each(ranks),
+        [&](member& m) {
+          world_of_one w;
+          lockstep_ranks_plan* plan = nullptr;
+          ASSERT_EQ(make(op::columns, m, twist::none, w, &plan), LOCKSTEP_OK) << lockstep_last_error();
+          lockstep_status status = LOCKSTEP_OK;
+          const bool ends = m.first < last;
+          for (int k = 0; k < 50 && status == LOCKSTEP_OK && !ends; ++k) status = execute(m, twist::none, 0, w, plan);
+          EXPECT_EQ(status, ends ? LOCKSTEP_OK : LOCKSTEP_RANK_LOST) << lockstep_last_error();
+          if (!ends) expect_text("it has destroyed", format_text("rank {} of {}", m.first, ranks));
+          lockstep_ranks_plan_destroy(plan);
+        },
+        closing(true));
+  EXPECT_LT(clock::now() - begin, at_once);
 }
 
 // Two ranks fail at once, one of them in its own program; each has its own status, the others that of the first.
