@@ -23,13 +23,32 @@ if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_outp
     pytest.skip("mpi4py finds no MPI", allow_module_level=True)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_ranks_have_the_bits_of_the_whole(ranks):
+def run_job(ranks, *words):
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                    "OMPI_MCA_hwloc_base_binding_policy": "none", "LOCKSTEP_NUM_THREADS": "1"}
-    done = subprocess.run(["mpirun", "-n", str(ranks), sys.executable, "-W", "error", str(WORKER)], capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(["mpirun", *words], capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(re.findall(r"rank \d+ passed", done.stdout)) == [f"rank {k} passed" for k in range(ranks)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_ranks_have_the_bits_of_the_whole(ranks):
+    run_job(ranks, "-n", str(ranks), sys.executable, "-W", "error", str(WORKER))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_ranks_in_c_and_in_python(place):
+    """Of three ranks one is in Python: where two are wrong at once, the third is told."""
+    program = os.environ.get("LOCKSTEP_TEST_MIXED")
+    if program is None:
+        pytest.skip("built without MPI")
+    ask = [sys.executable, "-c", "from mpi4py import MPI; print(MPI.Get_library_version())"]
+    here, there = (subprocess.run(words, capture_output=True, text=True).stdout.strip("\0\n ") for words in ([program, "--version"], ask))
+    if here != there:
+        pytest.skip("mpi4py has another MPI than the build")
+    jobs = [[program], [program], [program]]
+    jobs[place] = [sys.executable, "-W", "error", str(WORKER.with_name("mixed_worker.py"))]
+    run_job(3, *(word for k, job in enumerate(jobs) for word in ([":"] if k else []) + ["-n", "1", *job]))
 
 
 def test_what_is_no_grid():
