@@ -34,3 +34,23 @@ lockstep_part lockstep_part_packed(void* data, int32_t rank, const int64_t* leng
   }
   return p;
 }
+
+lockstep_part lockstep_part_scalar(void* data) {
+  const int64_t one = 1;
+  return lockstep_part_packed(data, 1, &one);
+}
+
+lockstep_part lockstep_part_with_ghosts(void* memory, size_t element_bytes, int32_t rank, const int64_t* length,
+                                        const int64_t* width) {
+  bool valid = rank >= 1 && rank <= LOCKSTEP_MAX_RANK && length != nullptr && width != nullptr && memory != nullptr;
+  int64_t all[LOCKSTEP_MAX_RANK] = {};
+  for (int32_t k = 0; valid && k < rank; ++k)
+    valid = width[k] >= 0 && length[k] >= 0 && !__builtin_mul_overflow(width[k], int64_t{2}, &all[k]) &&
+            !__builtin_add_overflow(all[k], length[k], &all[k]);
+  lockstep_part p = lockstep_part_packed(nullptr, valid ? rank : 0, all);
+  uintptr_t offset = 0;  // unsigned, as the strides
+  for (int32_t k = 0; valid && k < rank; ++k)
+    offset += static_cast<uintptr_t>(width[k]) * static_cast<uintptr_t>(p.strides[k]);
+  if (valid) p.data = static_cast<char*>(memory) + offset * element_bytes;
+  return p;
+}

@@ -63,6 +63,55 @@ TEST(Cpp, SeatsOfOneProcess) {
   }
 }
 
+TEST(Cpp, OptionsScalarsAndGhosts) {
+  context c("cpu");
+  ranks::comm world(c, 2);
+  const ranks::grid<double> line({6}, {2});
+  const std::int64_t width[] = {1};
+  std::vector<std::vector<double>> memory;
+  std::vector<lockstep_part> parts, totals;
+  float results[2] = {};
+  for (std::int32_t r = 0; r < 2; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    memory.emplace_back(static_cast<std::size_t>(line.elements_with_ghosts(r, width)), -1.0);
+    for (std::size_t k = 0; k < 3; ++k) memory[i][1 + k] = static_cast<double>(3 * i + k);
+    parts.push_back(line.with_ghosts(r, width, memory[i].data()));
+    totals.push_back(ranks::scalar(results[i]));
+  }
+  ranks::halo(world, line, width, LOCKSTEP_BOUNDARY_WRAP).execute(nullptr, parts.data());
+  EXPECT_EQ(memory[0], (std::vector<double>{5, 0, 1, 2, 3}));
+  EXPECT_EQ(memory[1], (std::vector<double>{2, 3, 4, 5, 0}));
+
+  // A workspace named with the plan is asked for at each execution.
+  alignas(256) static char room[1 << 16];
+  lockstep_options own = lockstep_options_defaults();
+  own.workspace = room;
+  ranks::plan sum = ranks::reduce<float>(world, line, LOCKSTEP_SUM, 1, own);
+  ASSERT_LE(sum.workspace(), sizeof room);
+  own.workspace_bytes = 1;
+  EXPECT_EQ(sum.try_execute(parts.data(), totals.data(), own).status(), LOCKSTEP_INVALID_ARGUMENT);
+  own.workspace_bytes = sum.workspace();
+  sum.execute(parts.data(), totals.data(), own);
+  for (const float result : results) EXPECT_EQ(result, 15.0f);
+}
+
+TEST(Cpp, PartsWithGhosts) {
+  double memory[5 * 8];
+  const std::int64_t length[] = {3, 4}, width[] = {1, 2}, negative[] = {1, -2}, huge[] = {std::int64_t{1} << 62, 0};
+  const lockstep_part p = lockstep_part_with_ghosts(memory, sizeof *memory, 2, length, width);
+  EXPECT_EQ(p.data, memory + 8 + 2);
+  EXPECT_EQ(p.strides[0], 8);
+  EXPECT_EQ(p.strides[1], 1);
+  EXPECT_EQ(lockstep_part_with_ghosts(memory, 8, 2, length, negative).data, nullptr);
+  EXPECT_EQ(lockstep_part_with_ghosts(memory, 8, 2, length, huge).data, nullptr);
+  EXPECT_EQ(lockstep_part_with_ghosts(memory, 8, 9, length, width).data, nullptr);
+  EXPECT_EQ(lockstep_part_with_ghosts(memory, 8, 2, nullptr, width).data, nullptr);
+  EXPECT_EQ(lockstep_part_with_ghosts(memory, 8, 2, length, nullptr).data, nullptr);
+  const lockstep_part one = lockstep_part_scalar(memory);
+  EXPECT_EQ(one.data, memory);
+  EXPECT_EQ(one.strides[0], 1);
+}
+
 TEST(Cpp, SaysWhatIsWrong) {
   context c("cpu");
   ranks::comm world(c, 2);

@@ -15,7 +15,10 @@
  *   every later call fails at once. MPI_Finalize may then wait for the lost rank for ever:
  *   end the job with MPI_Abort. A process that passes a NULL communicator or plan does not
  *   take part in the call; the others fail at their deadline.
- *   A communicator and its plans may be used by only one thread at a time. */
+ *   A communicator and its plans may be used by only one thread at a time; over MPI which threads may call depends on
+ *   the level at which it was initialized (ranks_mpi.h).
+ *   "rank" of a grid is its number of axes, as in lockstep.h; "rank" of a communicator and in error texts is one of the
+ *   participants. */
 #ifndef LOCKSTEP_RANKS_H
 #define LOCKSTEP_RANKS_H
 
@@ -173,6 +176,14 @@ typedef struct lockstep_part {
 /* A packed block of these lengths. A rank outside 1..8, or NULL for length, gives strides
  * of 0. */
 LOCKSTEP_API lockstep_part lockstep_part_packed(void* data, int32_t rank, const int64_t* length);
+/* One element: dst of a reduction that keeps no axis. */
+LOCKSTEP_API lockstep_part lockstep_part_scalar(void* data);
+/* A block of these lengths within packed memory that also holds its ghosts: width[k] elements on both sides of axis k,
+ * so that memory has the product of length[k] + 2 * width[k] elements. data is the block's own first element, as
+ * lockstep_ranks_halo wants it. A rank outside 1..8, a negative length or width, or NULL gives a part without data,
+ * which every call refuses. */
+LOCKSTEP_API lockstep_part lockstep_part_with_ghosts(void* memory, size_t element_bytes, int32_t rank,
+                                                     const int64_t* length, const int64_t* width);
 
 /* ---- plans --------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,22 @@ class grid {
   [[nodiscard]] lockstep_part packed(std::int32_t rank, const T* data) const {
     return lockstep_part_packed(const_cast<T*>(data), grid_.rank, of(rank).length.data());
   }
+  // A block of a rank with width[k] ghosts on both sides of axis k, in memory that holds elements_with_ghosts of them.
+  [[nodiscard]] lockstep_part with_ghosts(std::int32_t rank, std::span<const std::int64_t> width, T* memory) const {
+    require_width(width);
+    return lockstep_part_with_ghosts(memory, sizeof(T), grid_.rank, of(rank).length.data(), width.data());
+  }
+  [[nodiscard]] std::int64_t elements_with_ghosts(std::int32_t rank, std::span<const std::int64_t> width) const {
+    require_width(width);
+    const box b = of(rank);
+    std::int64_t n = 1;
+    for (std::size_t k = 0; k < width.size(); ++k) n *= b.length[k] + 2 * width[k];
+    return n;
+  }
+  void require_width(std::span<const std::int64_t> width) const {
+    if (width.size() != static_cast<std::size_t>(grid_.rank))
+      throw exception(LOCKSTEP_INVALID_ARGUMENT, "width must have one number for each axis");
+  }
   // Valid while this grid exists and is not changed.
   [[nodiscard]] lockstep_grid get() const noexcept {
     lockstep_grid g = grid_;
@@ -116,6 +133,12 @@ class grid {
   std::array<std::vector<std::int64_t>, LOCKSTEP_MAX_RANK> cuts_;
   std::vector<std::int32_t> order_;
 };
+
+// Where a reduction that keeps no axis puts its result.
+template <number R>
+[[nodiscard]] lockstep_part scalar(R& result) noexcept {
+  return lockstep_part_scalar(&result);
+}
 
 class plan {
  public:
@@ -162,75 +185,92 @@ class plan {
   std::unique_ptr<lockstep_ranks_plan, destroy> handle_;
 };
 
+template <class R, number T>
+[[nodiscard]] lockstep_dtype result_of(lockstep_reduction reduction) noexcept {
+  if constexpr (std::is_void_v<R>)
+    return lockstep_default_result(reduction, dtype_of<T>);
+  else
+    return dtype_of<R>;
+}
+
 // ---- plans: collective --------------------------------------------------------
+// options: a workspace here promises one at each execution (ranks.h).
 
 template <element T>
-plan permute(comm& c, const grid<T>& src, std::span<const std::int32_t> perm, const grid<T>& dst) {
+plan permute(comm& c, const grid<T>& src, std::span<const std::int32_t> perm, const grid<T>& dst,
+             const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get(), to = dst.get();
   if (perm.size() != static_cast<std::size_t>(from.rank))
     throw exception(LOCKSTEP_INVALID_ARGUMENT, "perm must have one number for each axis");
   lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_permute(c.get(), &from, perm.data(), &to, nullptr, &raw)).raise();
+  failure(lockstep_ranks_permute(c.get(), &from, perm.data(), &to, &options, &raw)).raise();
   return plan(raw);
 }
 template <element T>
-plan permute(comm& c, const grid<T>& src, std::initializer_list<std::int32_t> perm, const grid<T>& dst) {
-  return permute(c, src, std::span(perm.begin(), perm.size()), dst);
+plan permute(comm& c, const grid<T>& src, std::initializer_list<std::int32_t> perm, const grid<T>& dst,
+             const lockstep_options& options = lockstep_options_defaults()) {
+  return permute(c, src, std::span(perm.begin(), perm.size()), dst, options);
 }
 template <element T>
-plan redistribute(comm& c, const grid<T>& src, const grid<T>& dst) {
+plan redistribute(comm& c, const grid<T>& src, const grid<T>& dst,
+                  const lockstep_options& options = lockstep_options_defaults()) {
   std::array<std::int32_t, LOCKSTEP_MAX_RANK> same{};
   for (std::size_t k = 0; k < same.size(); ++k) same[k] = static_cast<std::int32_t>(k);
-  return permute(c, src, std::span<const std::int32_t>(same.data(), static_cast<std::size_t>(src.get().rank)), dst);
+  return permute(c, src, std::span<const std::int32_t>(same.data(), static_cast<std::size_t>(src.get().rank)), dst,
+                 options);
 }
 
-// Every rank gets all results.
-template <number T>
-plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes) {
+// Every rank gets all results, of type R where it is named: reduce<float>(c, src, LOCKSTEP_SUM, 1).
+template <class R = void, number T>
+plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes,
+            const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
   lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, lockstep_default_result(reduction, dtype_of<T>),
-                                axes, nullptr, nullptr, &raw))
+  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, result_of<R, T>(reduction), axes, nullptr,
+                                &options, &raw))
       .raise();
   return plan(raw);
 }
-// A float sum, sum of squares or norm in the order of the grid: 8 bytes a block are moved
+// A float sum, product, sum of squares or norm in the order of the grid: 8 bytes a block are moved
 // (lockstep_ranks_reduce_blocks).
-template <number T>
-plan reduce_blocks(comm& c, const grid<T>& src, lockstep_reduction reduction) {
+template <class R = void, number T>
+plan reduce_blocks(comm& c, const grid<T>& src, lockstep_reduction reduction,
+                   const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
   lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_reduce_blocks(c.get(), &from, reduction, dtype_of<T>,
-                                       lockstep_default_result(reduction, dtype_of<T>), nullptr, &raw))
+  failure(
+      lockstep_ranks_reduce_blocks(c.get(), &from, reduction, dtype_of<T>, result_of<R, T>(reduction), &options, &raw))
       .raise();
   return plan(raw);
 }
 // Results of type R by blocks of a grid.
 template <number T, number R>
-plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes, const grid<R>& dst) {
+plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes, const grid<R>& dst,
+            const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get(), to = dst.get();
   lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, dtype_of<R>, axes, &to, nullptr, &raw)).raise();
+  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, dtype_of<R>, axes, &to, &options, &raw))
+      .raise();
   return plan(raw);
 }
 
 template <number T>
-plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc) {
+plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc,
+             const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = g.get();
   lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_stencil(c.get(), &from, &desc, nullptr, &raw)).raise();
+  failure(lockstep_ranks_stencil(c.get(), &from, &desc, &options, &raw)).raise();
   return plan(raw);
 }
 
 // Fills ghosts around blocks; use execute(nullptr, parts).
 template <element T>
-plan halo(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockstep_boundary boundary,
-          double value = 0) {
+plan halo(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockstep_boundary boundary, double value = 0,
+          const lockstep_options& options = lockstep_options_defaults()) {
+  g.require_width(width);
   const lockstep_grid from = g.get();
-  if (width.size() != static_cast<std::size_t>(from.rank))
-    throw exception(LOCKSTEP_INVALID_ARGUMENT, "width must have one number for each axis");
   lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_halo(c.get(), &from, width.data(), boundary, value, nullptr, &raw)).raise();
+  failure(lockstep_ranks_halo(c.get(), &from, width.data(), boundary, value, &options, &raw)).raise();
   return plan(raw);
 }
 
