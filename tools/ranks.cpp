@@ -76,6 +76,9 @@ struct ranks_call {
       case LOCKSTEP_STENCIL:
       case LOCKSTEP_REDUCE:
       case LOCKSTEP_SQUARE_SUM: return true;
+      case LOCKSTEP_SUMS:  // each rank has blocks of its own of both arrays
+        return c.sums.kind != LOCKSTEP_SUMS_MEAN_VARIANCE &&
+               (c.other.empty() || c.sums.count < 2 || c.sums.other_sequence_stride > 0);
       default: return false;
     }
   }
@@ -88,11 +91,11 @@ struct ranks_call {
     lockstep_ranks_plan* plan = nullptr;
     lockstep_status status = LOCKSTEP_OK;
     const auto execute = [&](const cut_array& from, const cut_array& to,
-                             const std::function<void(int64_t*, int64_t*)>& place) {
+                             const std::function<void(int64_t*, int64_t*)>& place, const cut_array* other = nullptr) {
       if (status != LOCKSTEP_OK) return;
       const plan_handle owner(plan, &lockstep_ranks_plan_destroy);
       std::vector<lockstep_part> in, out;
-      std::deque<seat_memory> memory;
+      std::deque<seat_memory> memory, others;
       int64_t low[LOCKSTEP_MAX_RANK], length[LOCKSTEP_MAX_RANK];
       for (int32_t s = 0; s < info.seats; ++s) {
         in.push_back(from.part(info.rank + s, src, low, length));
@@ -109,6 +112,11 @@ struct ranks_call {
         p.data = memory.emplace_back(context, device, dst, c.dst.span_bytes()).at(p.data);
         out.push_back(p);
         mark(to.strides, low, length, out_bytes);
+      }
+      for (int32_t s = 0; s < info.seats && other != nullptr; ++s) {
+        auto* const data = const_cast<unsigned char*>(c.other.data());
+        lockstep_part& p = in.emplace_back(other->part(info.rank + s, data, low, length));
+        p.data = others.emplace_back(context, device_of(devices, info.rank + s), data, c.other.size()).at(p.data);
       }
       status = lockstep_ranks_execute(plan, in.data(), out.data(), nullptr);
       const std::string text = lockstep_last_error();
@@ -152,6 +160,15 @@ struct ranks_call {
           low[k] -= reach;
         }
       });
+    } else if (c.op == LOCKSTEP_SUMS) {
+      const lockstep_sums_desc& d = c.sums;
+      const cut_array from(bytes, {d.count, d.length}, {d.sequence_stride, d.element_stride}, ranks, draw);
+      const cut_array to(out_bytes, {d.count}, {1}, ranks, draw);
+      cut_array other = from;
+      for (size_t k = 0; k < 2; ++k) other.grid.cuts[k] = other.cuts[k].data();
+      other.strides = {d.other_sequence_stride, d.other_element_stride};
+      status = lockstep_ranks_sums(comm, &from.grid, d.kind, d.dtype, d.result, 2, &to.grid, nullptr, &plan);
+      execute(from, to, nullptr, d.kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES ? &other : nullptr);
     } else {
       const lockstep_reduce_desc& d = c.reduce;
       const cut_array from(bytes, {d.count, d.length}, {d.sequence_stride, d.element_stride}, ranks, draw);

@@ -21,6 +21,12 @@ inline void add(wide& into, const wide& value) {
   }
 }
 
+inline void subtract(wide& from, wide value) {
+  for (uint64_t& limb : value.limb) limb = ~limb;
+  add(from, value);
+  add(from, {{1, 0, 0}});
+}
+
 inline void multiply(exact_factor& into, const exact_factor& value) {
   into.negative ^= value.negative;
   into.beyond |= value.beyond;

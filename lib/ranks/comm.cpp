@@ -25,6 +25,7 @@ const char* kind_name(kind k) {
     case kind::refuse: return "lockstep_ranks_refuse";
     case kind::destroy: return "lockstep_comm_destroy";
     case kind::reduce_blocks: return "a reduction by blocks";
+    case kind::sums: return "sums of two arrays";
   }
   return "an unknown call";
 }
@@ -36,6 +37,7 @@ std::string kind_function(int64_t k) {
     case kind::stencil: return "lockstep_ranks_stencil";
     case kind::halo: return "lockstep_ranks_halo";
     case kind::reduce_blocks: return "lockstep_ranks_reduce_blocks";
+    case kind::sums: return "lockstep_ranks_sums";
     default: return kind_name(static_cast<kind>(k));
   }
 }

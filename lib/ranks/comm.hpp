@@ -73,7 +73,8 @@ enum class kind : uint64_t {
   synchronize,
   refuse,
   destroy,
-  reduce_blocks
+  reduce_blocks,
+  sums
 };
 const char* kind_name(kind k);
 // The function that a kind of call is made with, "lockstep_ranks_permute".

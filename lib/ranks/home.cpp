@@ -143,12 +143,13 @@ void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   r.build(comm, plan.memory);
   for (int32_t s = 0; s < comm.seats; ++s) {
     const box b = home.of(comm.first() + s);
-    moved.push_back(buffer(plan.memory_of(s), static_cast<size_t>(b.elements()) * element_bytes));
+    moved.push_back(buffer(plan.memory_of(s), static_cast<size_t>(b.elements()) * copied_bytes()));
     // In its memory the elements of a sequence lie as in the whole array, without the others.
     const auto packed = packed_strides(b);
     auto& strides = moved_strides.emplace_back();
-    for (size_t k = 0; k < kept_of_src.size(); ++k) strides[static_cast<size_t>(kept_of_src[k])] = packed[k];
-    for (size_t k = 0; k < reduced_of_src.size(); ++k) strides[static_cast<size_t>(reduced_of_src[k])] = steps[k];
+    for (size_t k = 0; k < kept_of_src.size(); ++k) strides[static_cast<size_t>(kept_of_src[k])] = packed[k] * arrays();
+    for (size_t k = 0; k < reduced_of_src.size(); ++k)
+      strides[static_cast<size_t>(reduced_of_src[k])] = steps[k] * arrays();
   }
   kept_axes.resize(last);
   std::iota(kept_axes.begin(), kept_axes.end(), 0);

@@ -26,96 +26,111 @@ order::exact_factor factor_of(lockstep_dtype dtype, int64_t x) {
 }
 }  // namespace
 
-lockstep_status partial_work::call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const void* data,
-                                   int64_t count, int64_t length, int64_t element_stride, int64_t sequence_stride,
-                                   void* out) const {
-  lockstep_reduce_desc d{};
-  d.size = sizeof d;
-  d.reduction = r;
-  d.dtype = plan.dtype;
-  d.result = result;
-  d.count = count;
-  d.length = length;
-  d.element_stride = element_stride;
-  d.sequence_stride = sequence_stride;
+lockstep_status partial_work::call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const strided& x,
+                                   const strided& other, int64_t count, int64_t length, void* out) const {
   const lockstep_options options = comm.options_of(s.seat);
-  const lockstep_status status = lib::kind_of(r).op == LOCKSTEP_SQUARE_SUM
-                                     ? lockstep_square_sum(comm.context, &d, data, out, &options)
-                                     : lockstep_reduce(comm.context, &d, data, out, &options);
+  lockstep_status status = LOCKSTEP_OK;
+  if (plan.terms) {
+    lockstep_sums_desc d = lockstep_sums_rows(*plan.terms, plan.dtype, count, length, x.sequence_stride, other.data,
+                                              other.sequence_stride);
+    d.result = result;
+    d.element_stride = x.element_stride;
+    d.other_element_stride = other.element_stride;
+    status = lockstep_sums(comm.context, &d, x.data, out, &options);
+  } else {
+    lockstep_reduce_desc d = lockstep_reduce_rows(r, plan.dtype, count, length, x.sequence_stride);
+    d.result = result;
+    d.element_stride = x.element_stride;
+    status = lib::kind_of(r).op == LOCKSTEP_SQUARE_SUM ? lockstep_square_sum(comm.context, &d, x.data, out, &options)
+                                                       : lockstep_reduce(comm.context, &d, x.data, out, &options);
+  }
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW) throw error{status, lockstep_last_error()};
   return status;
+}
+
+template <class Visit>
+void partial_work::each_array(const reduce_seat& s, const Visit& visit) const {
+  visit(s.view, 0);
+  if (plan.pairs()) visit(s.other, 1);
 }
 
 // Elements [first, first + length) of every sequence here, one call for each run of sequences with one stride.
 lockstep_status partial_work::over_runs(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result,
                                         int64_t first, int64_t length, char* out) const {
-  const sequence_view& v = s.view;
   const auto result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(result));
   const auto bytes = static_cast<int64_t>(plan.element_bytes);
-  const char* data = v.data + (first - s.first) * v.element_stride * bytes;
-  // The last axes count as one run if they have a common stride.
-  int64_t count = 1, step = 0;
-  int k = v.axes - 1;
+  // The last axes count as one run if they have a common stride, in both arrays.
+  int64_t count = 1, step[2] = {0, 0};
+  int k = s.view.axes - 1;
   for (; k >= 0; --k) {
     const auto i = static_cast<size_t>(k);
-    if (v.length[i] == 1) continue;
-    if (step == 0)
-      step = v.stride[i];
-    else if (v.stride[i] != step * count)
-      break;
-    count *= v.length[i];
+    if (s.view.length[i] == 1) continue;
+    bool continues = true;
+    each_array(s, [&](const sequence_view& v, size_t array) {
+      if (count == 1)
+        step[array] = v.stride[i];
+      else
+        continues = continues && v.stride[i] == step[array] * count;
+    });
+    if (!continues) break;
+    count *= s.view.length[i];
   }
   lockstep_status status = LOCKSTEP_OK;
   for (int64_t q = 0; q < s.sequences; q += count) {
-    int64_t left = q / count, offset = 0;
-    for (int j = k; j >= 0; --j) {
-      const auto i = static_cast<size_t>(j);
-      offset += left % v.length[i] * v.stride[i];
-      left /= v.length[i];
-    }
-    if (call(s, r, result, data + offset * bytes, count, length, v.element_stride, step, out + q * result_bytes) !=
-        LOCKSTEP_OK)
+    strided at[2] = {};
+    each_array(s, [&](const sequence_view& v, size_t array) {
+      int64_t left = q / count, offset = (first - s.first) * v.element_stride;
+      for (int j = k; j >= 0; --j) {
+        const auto i = static_cast<size_t>(j);
+        offset += left % v.length[i] * v.stride[i];
+        left /= v.length[i];
+      }
+      at[array] = {v.data + offset * bytes, v.element_stride, step[array]};
+    });
+    if (call(s, r, result, at[0], at[1], count, length, out + q * result_bytes) != LOCKSTEP_OK)
       status = LOCKSTEP_OVERFLOW;
   }
   return status;
 }
 
 void partial_work::gather(const reduce_seat& s, int64_t first, int64_t count, void* to, int64_t ld) const {
-  const sequence_view& v = s.view;
-  box b;
-  b.rank = v.axes + 1;
-  std::array<int64_t, LOCKSTEP_MAX_RANK> from{}, into{};
-  int64_t stride = ld;
-  for (int k = v.axes - 1; k >= 0; --k) {
-    const auto i = static_cast<size_t>(k);
-    b.length[i] = v.length[i];
-    from[i] = v.stride[i];
-    into[i] = stride;
-    stride *= v.length[i];
-  }
-  const auto last = static_cast<size_t>(v.axes);
-  b.length[last] = count;
-  from[last] = v.element_stride;
-  into[last] = 1;
-  copy_box(comm, s.seat, plan.element_bytes, b,
-           v.data + (first - s.first) * v.element_stride * static_cast<int64_t>(plan.element_bytes), from.data(), to,
-           into.data());
+  each_array(s, [&](const sequence_view& v, size_t array) {
+    box b;
+    b.rank = v.axes + 1;
+    std::array<int64_t, LOCKSTEP_MAX_RANK> from{}, into{};
+    int64_t stride = ld * plan.arrays();
+    for (int k = v.axes - 1; k >= 0; --k) {
+      const auto i = static_cast<size_t>(k);
+      b.length[i] = v.length[i];
+      from[i] = v.stride[i];
+      into[i] = stride;
+      stride *= v.length[i];
+    }
+    const auto last = static_cast<size_t>(v.axes);
+    b.length[last] = count;
+    from[last] = v.element_stride;
+    into[last] = plan.arrays();
+    copy_box(comm, s.seat, plan.element_bytes, b,
+             v.data + (first - s.first) * v.element_stride * static_cast<int64_t>(plan.element_bytes), from.data(),
+             static_cast<char*>(to) + array * plan.element_bytes, into.data());
+  });
 }
 
 void partial_work::gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const {
-  const sequence_view& v = s.view;
-  int64_t offset = (first - s.first) * v.element_stride;
-  for (int k = v.axes - 1; k >= 0; --k) {
-    const auto i = static_cast<size_t>(k);
-    offset += sequence % v.length[i] * v.stride[i];
-    sequence /= v.length[i];
-  }
-  box b;
-  b.rank = 1;
-  b.length[0] = count;
-  const int64_t one = 1;
-  copy_box(comm, s.seat, plan.element_bytes, b, v.data + offset * static_cast<int64_t>(plan.element_bytes),
-           &v.element_stride, to, &one);
+  each_array(s, [&](const sequence_view& v, size_t array) {
+    int64_t offset = (first - s.first) * v.element_stride, left = sequence;
+    for (int k = v.axes - 1; k >= 0; --k) {
+      const auto i = static_cast<size_t>(k);
+      offset += left % v.length[i] * v.stride[i];
+      left /= v.length[i];
+    }
+    box b;
+    b.rank = 1;
+    b.length[0] = count;
+    const int64_t step = plan.arrays();
+    copy_box(comm, s.seat, plan.element_bytes, b, v.data + offset * static_cast<int64_t>(plan.element_bytes),
+             &v.element_stride, static_cast<char*>(to) + array * plan.element_bytes, &step);
+  });
 }
 
 void partial_work::direct(const reduce_seat& s, char* results) const {
@@ -140,13 +155,16 @@ void partial_work::compute(reduce_seat& s) const {
       const int64_t begin = std::max(s.first, low), end = std::min(s.last, low + n);
       const int slot = l == s.shared[0] ? 0 : 1;
       if (begin < end)
-        gather(s, begin, end - begin, s.assembled[slot].data() + static_cast<size_t>(begin - low) * plan.element_bytes,
+        gather(s, begin, end - begin, s.assembled[slot].data() + static_cast<size_t>(begin - low) * plan.copied_bytes(),
                n);
     }
     const auto shared_leaf = [&](int64_t l) {
       const int slot = l == s.shared[0] ? 0 : 1;
       const int64_t n = std::min(plan.length, (l + 1) * leaf) - l * leaf;
-      call(s, sum, LOCKSTEP_F64, s.assembled[slot].data(), s.sequences, n, 1, n, own.top());
+      const char* const data = s.assembled[slot].data();
+      const int64_t arrays = plan.arrays();
+      call(s, sum, LOCKSTEP_F64, {data, arrays, arrays * n},
+           {plan.pairs() ? data + plan.element_bytes : nullptr, arrays, arrays * n}, s.sequences, n, own.top());
       own.push({0, l});
     };
     int64_t first = s.first_leaf, last = s.last_leaf;
@@ -214,30 +232,49 @@ void partial_work::compute_extremes(reduce_seat& s) const {
     into[q].key = order::key_at(plan.dtype, s.scratch.data(), q, above ? INT64_MAX : INT64_MIN);
 }
 
+// visit(x), or visit(x, y) of two arrays.
 template <class Visit>
 void partial_work::each_integer(const reduce_seat& s, int64_t sequence, const Visit& visit) const {
   // Reuses the scratch, whose values compute_exact() no longer needs.
   for (int64_t first = s.first; first < s.last; first += stretch) {
-    const int64_t n = std::min(stretch, s.last - first);
+    const int64_t n = std::min(stretch, s.last - first), arrays = plan.arrays();
     gather_one(s, sequence, first, n, s.scratch.data());
-    for (int64_t i = 0; i < n; ++i) visit(order::integer_at(plan.dtype, s.scratch.data(), i));
+    for (int64_t i = 0; i < n; ++i)
+      visit(order::integer_at(plan.dtype, s.scratch.data(), arrays * i),
+            arrays == 2 ? order::integer_at(plan.dtype, s.scratch.data(), arrays * i + 1) : 0);
   }
+}
+
+// The term of an exact sum: its size, and whether it is subtracted.
+std::pair<order::uint128, bool> partial_work::exact_term(int64_t x, int64_t y) const {
+  const order::exact_factor a = factor_of(plan.dtype, x), b = factor_of(plan.dtype, y);
+  const order::uint128 u = a.size, v = b.size;
+  if (!plan.terms)
+    return {plan.kind().of == lib::term::square ? u * u : u, a.negative && plan.kind().of != lib::term::square};
+  const order::uint128 apart = a.negative != b.negative ? u + v : u > v ? u - v : v - u;
+  switch (*plan.terms) {
+    case LOCKSTEP_SUMS_DOT: return {u * v, a.negative != b.negative};
+    case LOCKSTEP_SUMS_SQUARED_DIFFERENCES: return {apart * apart, false};
+    case LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES: return {apart, false};
+    case LOCKSTEP_SUMS_ABSOLUTE:
+    case LOCKSTEP_SUMS_MEAN_VARIANCE: break;
+  }
+  return {u, false};
 }
 
 order::wide partial_work::exact_sum(const reduce_seat& s, int64_t sequence) const {
   order::wide sum{};
-  const bool squares = plan.kind().of == lib::term::square;
-  each_integer(s, sequence, [&](int64_t x) {
-    if (!squares) return order::add(sum, wide_of(plan.dtype, x));
-    const order::uint128 size = factor_of(plan.dtype, x).size, square = size * size;
-    order::add(sum, {{static_cast<uint64_t>(square), static_cast<uint64_t>(square >> 64), 0}});
+  each_integer(s, sequence, [&](int64_t x, int64_t y) {
+    const auto [size, negative] = exact_term(x, y);
+    const order::wide term = {{static_cast<uint64_t>(size), static_cast<uint64_t>(size >> 64), 0}};
+    negative ? order::subtract(sum, term) : order::add(sum, term);
   });
   return sum;
 }
 
 order::exact_factor partial_work::exact_product(const reduce_seat& s, int64_t sequence) const {
   order::exact_factor product{1, false, false};
-  each_integer(s, sequence, [&](int64_t x) { order::multiply(product, factor_of(plan.dtype, x)); });
+  each_integer(s, sequence, [&](int64_t x, int64_t) { order::multiply(product, factor_of(plan.dtype, x)); });
   return product;
 }
 

@@ -160,7 +160,7 @@ task run(execution& x) {
   lockstep_comm& comm = *x.plan.comm;
   // A stream that is waited for must not depend on other processes then.
   const auto in_host = [](const placed& p) { return p.data != nullptr && !p.there; };
-  x.waits = x.plan.what == kind::reduce || x.plan.what == kind::reduce_blocks || !comm.links->all() ||
+  x.waits = x.plan.op->joins_on_the_host() || !comm.links->all() ||
             std::any_of(x.from.begin(), x.from.end(), in_host) || std::any_of(x.to.begin(), x.to.end(), in_host);
   if (x.waits) {
     task before = comm.links->settled();

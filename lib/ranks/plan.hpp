@@ -81,6 +81,7 @@ struct operation {
   virtual ~operation() = default;
   virtual void place(execution& x, const lockstep_part* src, const lockstep_part* dst) = 0;
   virtual task run(execution& x) = 0;
+  virtual bool joins_on_the_host() const { return false; }
   virtual void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const = 0;
 };
 

@@ -81,6 +81,9 @@ int32_t reduce_plan::member_of(int32_t rank) const {
 namespace {
 void check_types(const reduce_plan& p) {
   // An empty call checks that dtype, reduction and result fit together.
+  lockstep_sums_desc sums = lockstep_sums_full(p.terms.value_or(LOCKSTEP_SUMS_DOT), p.dtype, 0, nullptr);
+  sums.count = 0;
+  sums.result = p.result;
   const bool squares = lib::is_reduction(p.reduction) && p.kind().op == LOCKSTEP_SQUARE_SUM;
   lockstep_reduce_desc d = lockstep_reduce_full(p.reduction, p.dtype, 0, 1);
   d.count = 0;
@@ -89,8 +92,9 @@ void check_types(const reduce_plan& p) {
   o.backend = "cpu";
   lockstep_context* context = nullptr;
   require_ok(lockstep_context_create(&o, &context));
-  const lockstep_status status = squares ? lockstep_square_sum(context, &d, nullptr, nullptr, nullptr)
-                                         : lockstep_reduce(context, &d, nullptr, nullptr, nullptr);
+  const lockstep_status status = p.terms   ? lockstep_sums(context, &sums, nullptr, nullptr, nullptr)
+                                 : squares ? lockstep_square_sum(context, &d, nullptr, nullptr, nullptr)
+                                           : lockstep_reduce(context, &d, nullptr, nullptr, nullptr);
   const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
   lockstep_context_destroy(context);
   if (status != LOCKSTEP_OK) throw error{status, text};
@@ -112,12 +116,16 @@ int reduce_plan::run_axis(const grid& g) const {
 
 void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, uint32_t axes,
                         const lockstep_grid* to, described& d) {
-  d.add("reduction", reduction);
+  d.add(terms ? "kind" : "reduction", terms ? static_cast<int64_t>(*terms) : static_cast<int64_t>(reduction));
   d.add("dtype", dtype);
   d.add("result", result);
   d.add("axes", axes);
   d.add("dst (0: NULL)", to != nullptr);
   check_types(*this);
+  if (terms == LOCKSTEP_SUMS_MEAN_VARIANCE)
+    fail(LOCKSTEP_UNSUPPORTED,
+         "kind is MEAN_VARIANCE, which is not joined over ranks; for the mean divide LOCKSTEP_SUM of "
+         "lockstep_ranks_reduce, or redistribute to whole sequences and call lockstep_sums on each rank");
   if (lockstep_dtype_kind(dtype) != 'f') reduction = lib::of_numbers(reduction);
   if (by_blocks && !kind().ordered(dtype))
     fail(LOCKSTEP_UNSUPPORTED,
@@ -220,7 +228,7 @@ int64_t reduce_plan::sequences_of_a_pass(const lockstep_comm& comm) const {
   if (members > 1) bytes += 3 * static_cast<int64_t>(partial_bytes) * (how == family::tree ? 2 * tiles : 1);
   for (int32_t m = 1; how == family::tree && m < members; ++m)
     if (range_of(m).first % leaf != 0) {
-      bytes += 2 * std::min(leaf, length) * static_cast<int64_t>(element_bytes);
+      bytes += 2 * std::min(leaf, length) * static_cast<int64_t>(copied_bytes());
       break;
     }
   if (everywhere) bytes += static_cast<int64_t>(kept.rank_of.size() * result_bytes);
@@ -262,7 +270,7 @@ reduce_seat reduce_plan::seat_of(const lockstep_comm& comm, int32_t seat, const 
 void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
   if (s.sequences == 0) return;
   const auto n = static_cast<size_t>(s.sequences);
-  s.scratch = buffer(memory, std::max<size_t>(scratch_elements * 8, n * 8));
+  s.scratch = buffer(memory, std::max<size_t>(scratch_elements * 8 * static_cast<size_t>(arrays()), n * 8));
   if (!everywhere) s.results = buffer(memory, static_cast<size_t>(s.joined.size()) * result_bytes);
   if (alone()) return;
   size_t arrays = 1;
@@ -273,7 +281,7 @@ void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
       const int64_t l = s.shared[slot];
       if (l < 0) continue;
       const int64_t elements = std::min(length, (l + 1) * leaf) - l * leaf;
-      s.assembled[slot] = buffer(memory, n * static_cast<size_t>(elements) * element_bytes);
+      s.assembled[slot] = buffer(memory, n * static_cast<size_t>(elements) * copied_bytes());
       if (l == first) pushed.push_back({0, first++});
     }
     const bool at_the_end = first < last && (s.shared[0] == last - 1 || s.shared[1] == last - 1);
@@ -321,12 +329,19 @@ void reduce_plan::build_pass(lockstep_comm& comm, workspace& memory, reduce_pass
 
 void reduce_plan::place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) {
   x.from = x.read(src_parts, "src", src);
+  if (pairs()) {
+    const lockstep_comm& comm = *x.plan.comm;
+    const auto* seats = reinterpret_cast<const char*>(src_parts);
+    if (seats != nullptr) seats += static_cast<size_t>(comm.seats) * src_parts->size;
+    const auto others = x.read(reinterpret_cast<const lockstep_part*>(seats), "other", src);
+    x.from.insert(x.from.end(), others.begin(), others.end());
+  }
   x.to = x.read(dst_parts, "dst", x.plan.comm->first(), x.plan.comm->seats,
                 [&](int32_t rank) { return everywhere ? kept.whole() : dst.of(rank); });
 }
 
 void reduce_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
-  if (redistribute != nullptr) redistribute->tell(link, cost);
+  for (int64_t k = 0; redistribute != nullptr && k < arrays(); ++k) redistribute->tell(link, cost);
   for (const reduce_pass& p : passes) {
     p.fragments.tell(link, cost);
     p.partials.tell(link, cost);
@@ -342,13 +357,15 @@ using namespace lockstep::ranks;
 
 namespace {
 lockstep_status make_reduction(lockstep_comm* comm, kind k, const lockstep_grid* src, lockstep_reduction reduction,
-                               lockstep_dtype dtype, lockstep_dtype result, uint32_t axes, const lockstep_grid* dst,
-                               const lockstep_options* options, lockstep_ranks_plan** plan) {
+                               std::optional<lockstep_sums_kind> terms, lockstep_dtype dtype, lockstep_dtype result,
+                               uint32_t axes, const lockstep_grid* dst, const lockstep_options* options,
+                               lockstep_ranks_plan** plan) {
   return make_plan(comm, k, options, plan, [&](lockstep_ranks_plan& out, described& d) {
     auto made = std::make_unique<reduce_plan>();
     reduce_plan& p = *made;
     out.op = std::move(made);
     p.reduction = reduction;
+    p.terms = terms;
     p.dtype = dtype;
     p.result = result;
     p.by_blocks = k == kind::reduce_blocks;
@@ -358,16 +375,23 @@ lockstep_status make_reduction(lockstep_comm* comm, kind k, const lockstep_grid*
 }  // namespace
 
 extern "C" {
+lockstep_status lockstep_ranks_sums(lockstep_comm* comm, const lockstep_grid* src, lockstep_sums_kind of,
+                                    lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
+                                    const lockstep_grid* dst, const lockstep_options* options,
+                                    lockstep_ranks_plan** plan) {
+  return make_reduction(comm, kind::sums, src, LOCKSTEP_SUM, of, dtype, result, axes, dst, options, plan);
+}
+
 lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction,
                                       lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
                                       const lockstep_grid* dst, const lockstep_options* options,
                                       lockstep_ranks_plan** plan) {
-  return make_reduction(comm, kind::reduce, src, reduction, dtype, result, axes, dst, options, plan);
+  return make_reduction(comm, kind::reduce, src, reduction, {}, dtype, result, axes, dst, options, plan);
 }
 
 lockstep_status lockstep_ranks_reduce_blocks(lockstep_comm* comm, const lockstep_grid* src,
                                              lockstep_reduction reduction, lockstep_dtype dtype, lockstep_dtype result,
                                              const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_reduction(comm, kind::reduce_blocks, src, reduction, dtype, result, 0, nullptr, options, plan);
+  return make_reduction(comm, kind::reduce_blocks, src, reduction, {}, dtype, result, 0, nullptr, options, plan);
 }
 }

@@ -1,6 +1,9 @@
 // reduce.hpp - a reduction over ranks: the plan and its steps.
 #pragma once
 
+#include <optional>
+
+#include "../bits/exact.hpp"
 #include "../bits/reductions.hpp"
 #include "../bits/stored_results.hpp"
 #include "forest.hpp"
@@ -39,7 +42,7 @@ struct reduce_seat {
   buffer results;                         // unless every rank gets all results
   buffer scratch;                         // a stretch of one sequence, or results of a call
   buffer magnitudes, exponents, plain;    // NORM2 of f64, second pass
-  sequence_view view;
+  sequence_view view, other;              // other: of the second array
 };
 
 // The sequences are reduced a part at a time, so that memory and messages stay small.
@@ -75,9 +78,14 @@ struct reduce_plan : operation {
   int64_t length = 1;  // of a sequence
   int32_t members = 1;
   lockstep_reduction reduction{};
+  std::optional<lockstep_sums_kind> terms;  // of lockstep_ranks_sums, added as SUM adds elements
+  bool pairs() const { return terms && *terms <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }
   lockstep_dtype dtype{}, result{};
   family how{};
   size_t element_bytes = 0, result_bytes = 0, partial_bytes = 0;
+  // Elements of two arrays are beside each other where they are copied to: in shared leaves, messages and moved blocks.
+  int64_t arrays() const { return pairs() ? 2 : 1; }
+  size_t copied_bytes() const { return element_bytes * static_cast<size_t>(arrays()); }
   bool everywhere = true;  // every rank gets all results
   grid kept, dst;          // kept: the kept axes of home; its rank_of is the block's own number
   std::vector<reduce_pass> passes;
@@ -86,6 +94,7 @@ struct reduce_plan : operation {
              const lockstep_grid* to, described& d);
   void place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) override;
   task run(execution& x) override;
+  bool joins_on_the_host() const override { return true; }
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
 
   // A rank's elements, of all its sequences.
@@ -121,6 +130,7 @@ struct reduce_plan : operation {
   void take_memory(workspace& memory, reduce_seat& s) const;
   void add_fragments(lockstep_comm& comm, reduce_pass& pass) const;
   void add_results(lockstep_comm& comm, reduce_pass& pass) const;
+  // views: of each seat's block of the first array, then of the second.
   task run_pass(execution& x, reduce_pass& pass, const std::vector<sequence_view>& views, int64_t& overflow);
   char* results_of(const reduce_pass& pass, const reduce_seat& s) const;
   char* joined_of(const reduce_pass& pass, size_t i) const;
@@ -146,8 +156,16 @@ struct partial_work {
   void gather(const reduce_seat& s, int64_t first, int64_t count, void* to, int64_t ld) const;
 
  private:
-  lockstep_status call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const void* data,
-                       int64_t count, int64_t length, int64_t element_stride, int64_t sequence_stride, void* out) const;
+  struct strided {
+    const char* data;
+    int64_t element_stride, sequence_stride;
+  };
+  // other: of the second array.
+  lockstep_status call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const strided& x,
+                       const strided& other, int64_t count, int64_t length, void* out) const;
+  // visit(view, offset of the copies in elements) of each array.
+  template <class Visit>
+  void each_array(const reduce_seat& s, const Visit& visit) const;
   lockstep_status over_runs(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, int64_t first,
                             int64_t length, char* out) const;
   void scaled_block(const reduce_seat& s, double down) const;
@@ -155,6 +173,7 @@ struct partial_work {
   const double* totals(const reduce_seat& s, char* joined) const;
   template <class Visit>
   void each_integer(const reduce_seat& s, int64_t sequence, const Visit& visit) const;
+  std::pair<order::uint128, bool> exact_term(int64_t x, int64_t y) const;
   order::wide exact_sum(const reduce_seat& s, int64_t sequence) const;
   order::exact_factor exact_product(const reduce_seat& s, int64_t sequence) const;
   void compute_exact(reduce_seat& s) const;

@@ -17,7 +17,7 @@ void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
   };
   for (size_t i = 0; i < pass.seats.size(); ++i) {
     const reduce_seat& s = pass.seats[i];
-    const auto bytes = [&](int64_t n) { return static_cast<size_t>(s.sequences * n) * element_bytes; };
+    const auto bytes = [&](int64_t n) { return static_cast<size_t>(s.sequences * n) * copied_bytes(); };
     if (s.sequences == 0 || s.first >= s.last) continue;
     for (int64_t l = s.first / leaf; l <= (s.last - 1) / leaf; l = std::max(l + 1, (s.last - 1) / leaf)) {
       const int32_t owner = owner_of(l);

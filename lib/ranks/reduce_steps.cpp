@@ -105,18 +105,26 @@ task reduce_plan::run(execution& x) {
     for (int32_t s = 0; s < comm.seats; ++s)
       there.push_back(
           {moved[static_cast<size_t>(s)].data(), moved_strides[static_cast<size_t>(s)], comm.devices->has(s)});
-    task step = redistribute->move_all(x, 128, here, there);
-    co_await step;
-    for (int32_t s = 0; s < comm.seats; ++s)
-      there[static_cast<size_t>(s)].strides = packed_strides(home.of(comm.first() + s));
-    here = std::move(there);
+    const auto seats = static_cast<std::ptrdiff_t>(comm.seats);
+    for (int64_t k = 0; k < arrays(); ++k) {
+      const std::vector<placed> array(here.begin() + k * seats, here.begin() + (k + 1) * seats);
+      task step = redistribute->move_all(x, 128, array, there);
+      co_await step;
+      for (int32_t s = 0; s < comm.seats; ++s) {
+        placed& at = here[static_cast<size_t>(k * seats + s)] = there[static_cast<size_t>(s)];
+        at.strides = packed_strides(home.of(comm.first() + s));
+        for (int64_t& stride : at.strides) stride *= arrays();
+        if (at.data != nullptr) there[static_cast<size_t>(s)].data += element_bytes;  // for the other array's
+      }
+    }
   }
-  std::vector<sequence_view> views(static_cast<size_t>(comm.seats));
-  for (int32_t s = 0; s < comm.seats; ++s)
-    x.attempt(comm.first() + s, [&] {
+  std::vector<sequence_view> views(here.size());
+  for (size_t array = 0; array < here.size(); ++array)
+    x.attempt(comm.first() + static_cast<int32_t>(array) % comm.seats, [&] {
+      const int32_t s = static_cast<int32_t>(array) % comm.seats;
       const box block = block_of(comm.first() + s);
-      const placed& in = here[static_cast<size_t>(s)];
-      sequence_view& view = views[static_cast<size_t>(s)];
+      const placed& in = here[array];
+      sequence_view& view = views[array];
       if (block.empty() || view_of(*this, block, in, view)) return;
       // The sequences have no single stride, so copy the block with the reduced axes innermost.
       std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
@@ -171,8 +179,11 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
   lockstep_comm& comm = *x.plan.comm;
   const partial_work work{comm, *this};
   for (reduce_seat& s : pass.seats)
-    if (s.sequences > 0)
-      s.view = view_of_slice(*this, views[static_cast<size_t>(s.seat)], kept.of_block(s.kept_block), s.kept);
+    if (s.sequences > 0) {
+      const auto seat = static_cast<size_t>(s.seat), other = seat + static_cast<size_t>(comm.seats);
+      s.view = view_of_slice(*this, views[seat], kept.of_block(s.kept_block), s.kept);
+      if (pairs()) s.other = view_of_slice(*this, views[other], kept.of_block(s.kept_block), s.kept);
+    }
   task cut = cut_leaves(x, pass);
   co_await cut;
   const joinable what = partial_values();
@@ -226,12 +237,12 @@ task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
     const reduce_seat& s = pass.seats[i.index];
     const int slot = s.shared[0] == i.key ? 0 : 1;
     const int64_t low = i.key * leaf, n = std::min(length, low + leaf) - low;
-    const auto count = static_cast<int64_t>(i.bytes / element_bytes) / s.sequences;
+    const auto count = static_cast<int64_t>(i.bytes / copied_bytes()) / s.sequences;
     // A rank's part of a leaf starts with its own elements or with the leaf.
     const int64_t begin = std::max(range_of(member_of(i.from)).first, low);
     for (int64_t q = 0; q < s.sequences; ++q)
-      std::memcpy(s.assembled[slot].data() + static_cast<size_t>(q * n + begin - low) * element_bytes,
-                  from + static_cast<size_t>(q * count) * element_bytes, static_cast<size_t>(count) * element_bytes);
+      std::memcpy(s.assembled[slot].data() + static_cast<size_t>(q * n + begin - low) * copied_bytes(),
+                  from + static_cast<size_t>(q * count) * copied_bytes(), static_cast<size_t>(count) * copied_bytes());
   };
   w.pack = [&](const item& i, char* to) {
     const reduce_seat& s = pass.seats[i.index];

@@ -50,6 +50,13 @@ def operations(comm):
                     same(comm.permute(block, grid, axes, to), turned[comm.box(to).slices], dtype, axes)
             to = next(grids(whole.shape))
             same(comm.redistribute(block, grid, to), whole[comm.box(to).slices], "redistribute")
+    for dtype in ("f4", "i8", "f2"):
+        x, y = ((RNG.standard_normal((37, 50, 6)) * 9).astype(dtype) for _ in range(2))
+        for grid, axis in itertools.product(grids(x.shape), (None, 0, (0, 2), -1)):
+            mine = comm.box(grid).slices
+            for name in ("dot", "squared_distance", "l1_distance"):
+                same(comm.reduce(name, x[mine], grid, axis, other=y[mine]), getattr(ls, name)(x, y, axis), dtype, name, axis, grid)
+            same(comm.reduce("l1_norm", x[mine], grid, axis), ls.l1_norm(x, axis), dtype, "l1_norm", axis, grid)
     long = RNG.standard_normal(100_003).astype("f4")  # cuts within leaves
     grid = lr.Grid(long.shape, (size,))
     same(comm.reduce("sum", long[comm.box(grid).slices], grid, dtype=float), ls.sum(long, dtype=float))
@@ -98,6 +105,9 @@ def errors(comm):
     block = x[comm.box(grid).slices]
     fails(comm, lambda broken: comm.reduce("sum", block[:, :-1] if broken else block, grid), ls.InvalidArgument, lr.RankFailed, f"on rank {rank}", f"on rank {size - 1}; its block")
     fails(comm, lambda broken: comm.reduce("average" if broken else "sum", block, grid), ls.InvalidArgument, lr.RankFailed, "give sum")
+    fails(comm, lambda broken: comm.reduce("dot", block, grid, other=None if broken else block), ls.InvalidArgument, lr.RankFailed, "other is missing")
+    fails(comm, lambda broken: comm.reduce("dot", block, grid, other=block.astype("f8") if broken else block), ls.InvalidArgument, lr.RankFailed, "give both the same dtype")
+    fails(comm, lambda broken: comm.reduce("sum", block, grid, other=block if broken else None), ls.InvalidArgument, lr.RankFailed, "other is given")
     fails(comm, lambda broken: comm.permute(block, grid, (0, 0) if broken else (1, 0), lr.Grid((5, 6), (1, size))), ls.InvalidArgument, lr.RankFailed, "once")
     same(comm.reduce("sum", block, grid), ls.sum(x))
     turned = lr.Grid((5, 6), (1, size))

@@ -17,6 +17,8 @@ struct reduction_case {
   std::vector<int64_t> shape;
   uint32_t axes;
   const char* fill;
+  int terms = -1;  // a lockstep_sums_kind: lockstep_ranks_sums, in place of the reduction
+  bool pairs() const { return terms >= 0 && terms <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }
 };
 
 struct expected {
@@ -30,8 +32,9 @@ lockstep_status one_call(lockstep_context* context, const lockstep_reduce_desc& 
                                                              : lockstep_reduce(context, &d, src, dst, nullptr);
 }
 
-// The kept axes first, by a permute; then each row by the one call.
-expected reference(lockstep_context* context, const reduction_case& c, const std::vector<unsigned char>& whole) {
+// The kept axes first, by a permute; then each row by the one call. other: the second array, if there are two.
+expected reference(lockstep_context* context, const reduction_case& c, const std::vector<unsigned char>& whole,
+                   const std::vector<unsigned char>& other) {
   const auto rank = static_cast<int32_t>(c.shape.size());
   std::vector<int32_t> perm;
   expected e;
@@ -51,10 +54,23 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
   d.result = c.result;
   const size_t result_bytes = static_cast<size_t>(rows) * lockstep_dtype_bytes(c.result) + 8;
   e.bytes = told_to_all([&] {
-    std::vector<unsigned char> rowwise(whole.size() + bytes), results(result_bytes + sizeof e.status);
-    EXPECT_EQ(lockstep_permute(context, &p, whole.data(), rowwise.data(), nullptr), LOCKSTEP_OK)
-        << lockstep_last_error();
-    const lockstep_status status = one_call(context, d, rowwise.data(), results.data());
+    const auto by_rows = [&](const std::vector<unsigned char>& array) {
+      std::vector<unsigned char> rowwise(whole.size() + bytes);
+      EXPECT_EQ(lockstep_permute(context, &p, array.data(), rowwise.data(), nullptr), LOCKSTEP_OK)
+          << lockstep_last_error();
+      return rowwise;
+    };
+    std::vector<unsigned char> results(result_bytes + sizeof e.status);
+    const std::vector<unsigned char> x = by_rows(whole), y = c.pairs() ? by_rows(other) : x;
+    lockstep_status status = LOCKSTEP_OK;
+    if (c.terms < 0) {
+      status = one_call(context, d, x.data(), results.data());
+    } else {
+      lockstep_sums_desc sums = lockstep_sums_rows(static_cast<lockstep_sums_kind>(c.terms), c.dtype, rows, length,
+                                                   length, c.pairs() ? y.data() : nullptr, length);
+      sums.result = c.result;
+      status = lockstep_sums(context, &sums, x.data(), results.data(), nullptr);
+    }
     std::memcpy(results.data() + result_bytes, &status, sizeof status);
     return results;
   });
@@ -64,8 +80,10 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
 }
 
 std::string name_of(const reduction_case& c) {
-  return format_text("{} of {} to {} over axes {:#x} of {} ({})", name_of(c.reduction), name_of(c.dtype),
-                     name_of(c.result), c.axes, joined(c.shape, "x"), c.fill);
+  constexpr const char* kinds[] = {"dot", "squared_differences", "absolute_differences", "absolute"};
+  return format_text("{} of {} to {} over axes {:#x} of {} ({})",
+                     c.terms < 0 ? name_of(c.reduction).c_str() : kinds[c.terms], name_of(c.dtype), name_of(c.result),
+                     c.axes, joined(c.shape, "x"), c.fill);
 }
 
 void check(const reduction_case& c, const std::vector<int32_t>& seats, const std::vector<int32_t>& parts, bool to_grid,
@@ -75,12 +93,13 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
   int64_t n = 1;
   for (const int64_t x : c.shape) n *= x;
   const std::vector<unsigned char> whole = data_of(c.dtype, n, c.fill, seed);
+  const std::vector<unsigned char> other = c.pairs() ? data_of(c.dtype, n, c.fill, seed + 1) : whole;
   run(
       seats,
       [&](member& m) {
         std::mt19937_64 draw(seed);  // the same on every rank
         drawn_grid grid = draw_grid(lockstep_dtype_bytes(c.dtype), c.shape, parts, m.ranks, draw);
-        const expected want = reference(m.context, c, whole);
+        const expected want = reference(m.context, c, whole, other);
         const size_t result_bytes = lockstep_dtype_bytes(c.result);
         drawn_grid dst =
             draw_grid(result_bytes, want.shape, draw_parts(want.shape.size(), m.ranks, draw), m.ranks, draw);
@@ -95,9 +114,14 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
         }
         const std::string about = format_text("{}, {} ranks, rank {}, seed {}, {}{}", name_of(c), m.ranks, m.first,
                                               seed, grid.text, to_grid ? "; to " + dst.text : "");
+        for (int32_t s = 0; s < m.seats && c.pairs(); ++s)
+          src_blocks.emplace_back(*grid.get(), m.first + s, draw() % 2 == 0).fill(*grid.get(), other.data());
         lockstep_ranks_plan* plan = nullptr;
-        ASSERT_EQ(lockstep_ranks_reduce(m.comm, grid.get(), c.reduction, c.dtype, c.result, c.axes,
-                                        to_grid ? dst.get() : nullptr, nullptr, &plan),
+        const lockstep_grid* to = to_grid ? dst.get() : nullptr;
+        ASSERT_EQ(c.terms < 0 ? lockstep_ranks_reduce(m.comm, grid.get(), c.reduction, c.dtype, c.result, c.axes, to,
+                                                      nullptr, &plan)
+                              : lockstep_ranks_sums(m.comm, grid.get(), static_cast<lockstep_sums_kind>(c.terms),
+                                                    c.dtype, c.result, c.axes, to, nullptr, &plan),
                   LOCKSTEP_OK)
             << about << ": " << lockstep_last_error();
         for (int round = 0; round < 2; ++round) {
@@ -250,6 +274,83 @@ TEST_P(Reduce, AnyAxesOfAnyBlocks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Reduce, testing::ValuesIn(all_kinds), suite_name);
+
+// Sums of two arrays, and of magnitudes.
+struct kind_of_sum {
+  lockstep_sums_kind kind;
+  lockstep_dtype dtype;
+  const char* fill;
+};
+TEST(ReduceOf, TwoArrays) {
+  constexpr kind_of_sum kinds[] = {{LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, "wide"},
+                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_F64, ""},
+                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_BF16, "special"},
+                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, "small"},
+                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, "special"},
+                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_U64, "sparse"},
+                                   {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_F16, ""},
+                                   {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_F64, "special"},
+                                   {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_I64, ""},
+                                   {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_F32, "zeros"},
+                                   {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_I64, "cross"},
+                                   {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_BOOL, "special"},
+                                   {LOCKSTEP_SUMS_ABSOLUTE, LOCKSTEP_F32, "special"},
+                                   {LOCKSTEP_SUMS_ABSOLUTE, LOCKSTEP_I32, ""}};
+  struct layout {
+    std::vector<int64_t> shape;
+    uint32_t axes;
+  };
+  const layout layouts[] = {{{70001}, 1},      {{4097}, 1},       {{9000, 3}, 1}, {{40, 2049}, 2},
+                            {{33, 7, 130}, 5}, {{7, 130, 33}, 6}, {{0, 3}, 1}};
+  uint64_t seed = 1;
+  for (const kind_of_sum& k : kinds)
+    for (const int32_t ranks : rank_counts())
+      for (const layout& l : layouts) {
+        std::mt19937_64 draw(++seed);
+        reduction_case c{LOCKSTEP_SUM,
+                         k.dtype,
+                         lockstep_default_result(LOCKSTEP_SUM, k.dtype),
+                         l.shape,
+                         l.axes,
+                         k.fill,
+                         static_cast<int>(k.kind)};
+        if (c.result == LOCKSTEP_F64 && draw() % 3 == 0) c.result = LOCKSTEP_F32;
+        const int64_t sizes[] = {0, 500, 20000};
+        const bool to_grid = draw() % 2 == 0;
+        check(c, draw() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, draw), draw_parts(l.shape.size(), ranks, draw),
+              to_grid, seed, sizes[draw() % 3]);
+        if (testing::Test::HasFailure()) return;
+      }
+}
+
+TEST(ReduceOf, SumsThatAreRefused) {
+  run(one_each(over_mpi() ? rank_counts()[0] : 2), [](member& m) {
+    const int64_t shape[] = {100};
+    const lockstep_grid g = lockstep_grid_slabs(8, 1, shape, m.ranks);
+    const auto make = [&](lockstep_sums_kind kind, lockstep_dtype result, lockstep_ranks_plan** plan) {
+      return lockstep_ranks_sums(m.comm, &g, kind, LOCKSTEP_F64, result, 1, nullptr, nullptr, plan);
+    };
+    const auto tells = [](const char* words) {
+      return std::string(lockstep_last_error()).find(words) != std::string::npos;
+    };
+    lockstep_ranks_plan* plan = nullptr;
+    EXPECT_EQ(make(LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F64, &plan), LOCKSTEP_UNSUPPORTED);
+    EXPECT_TRUE(tells("divide LOCKSTEP_SUM")) << lockstep_last_error();
+    EXPECT_EQ(make(static_cast<lockstep_sums_kind>(9), LOCKSTEP_F64, &plan), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells("kind is 9")) << lockstep_last_error();
+    EXPECT_EQ(make(LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, &plan), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells("set result to LOCKSTEP_F64")) << lockstep_last_error();
+    ASSERT_EQ(make(LOCKSTEP_SUMS_DOT, LOCKSTEP_F64, &plan), LOCKSTEP_OK) << lockstep_last_error();
+    std::vector<block> in, out;
+    for (int k = 0; k < 2; ++k) in.emplace_back(g, m.first, false);
+    out.emplace_back(sizeof(double), std::vector<int64_t>{1}, false);
+    in[1].part.data = nullptr;  // on every rank
+    EXPECT_EQ(execute(m, plan, &in, &out), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells("other[0].data is NULL")) << lockstep_last_error();
+    EXPECT_EQ(lockstep_ranks_execute(plan, nullptr, &out[0].part, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+    lockstep_ranks_plan_destroy(plan);
+  });
+}
 
 TEST(ReduceOf, NothingAtAll) {
   for (const int32_t ranks : rank_counts()) {

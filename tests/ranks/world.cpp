@@ -323,7 +323,8 @@ lockstep_status execute(const member& m, lockstep_ranks_plan* plan, std::vector<
     std::vector<lockstep_part> all;
     for (size_t s = 0; blocks != nullptr && s < blocks->size(); ++s) {
       block& b = (*blocks)[s];
-      mirrors.push_back(std::make_unique<mirror>(m, static_cast<int32_t>(s), b.memory.data(), b.memory.size()));
+      mirrors.push_back(
+          std::make_unique<mirror>(m, static_cast<int32_t>(s) % m.seats, b.memory.data(), b.memory.size()));
       all.push_back(mirrors.back()->of(b.part));
     }
     return all;

@@ -105,7 +105,8 @@ class mirror {
   void* copy_ = nullptr;
 };
 
-// Executes with the blocks in memory of their seats. A NULL list is one that the call ignores.
+// Executes with the blocks in memory of their seats; of two arrays the second's are behind the first's. A NULL list is
+// one that the call ignores.
 lockstep_status execute(const member& m, lockstep_ranks_plan* plan, std::vector<block>* from, std::vector<block>* to,
                         const lockstep_options* options = nullptr);
 

@@ -248,6 +248,17 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
     lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction, lockstep_dtype dtype,
     lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);
 
+/* Computes   a sum of lockstep_sums over the axes in `axes`, as lockstep_ranks_reduce does: DOT, SQUARED_DIFFERENCES
+ * and ABSOLUTE_DIFFERENCES of two arrays, and ABSOLUTE of one. MEAN_VARIANCE is UNSUPPORTED. Shapes     both arrays are
+ * divided as src is. An execution's src has the parts of the first array for each seat of this process, and behind them
+ * those of the second, which errors call other. Types      those of lockstep_sums, and its results. Exactness  the bits
+ * of lockstep_sums on each whole sequence. Aliasing   the second array may be the first. Moves      as
+ * lockstep_ranks_reduce, for two arrays twice the elements. Status     OVERFLOW as lockstep_sums, the same on every
+ * rank. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_sums(
+    lockstep_comm* comm, const lockstep_grid* src, lockstep_sums_kind kind, lockstep_dtype dtype, lockstep_dtype result,
+    uint32_t axes, const lockstep_grid* dst, const lockstep_options* options, lockstep_ranks_plan** plan);
+
 /* Computes   the stencil of lockstep_stencil on the whole array: desc gives dtype, form, boundary, rank, radius,
  *            coefficients, sweeps and value. Its shape, strides and batch are ignored, because the grid has them. A
  *            grid with one more axis in front is a batch of arrays.
@@ -274,28 +285,22 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_com
                                                                     lockstep_ranks_plan** plan);
 
 /* Runs a plan: collective. src and dst have one element for each seat of this
- * process. options may be NULL; only ASYNC, stream, workspace and workspace_bytes are
- * used, and ranks may give different ones.
- * Memory     host, pinned, managed or device memory. A block of a seat on a GPU belongs in that GPU's memory; other
- *            memory is copied, slowly, and refused (INVALID_ARGUMENT) if options.data named "direct" or "engine".
- * Stream     of all seats on a GPU whose parts name none; seats on the CPU ignore it. A stream belongs to one GPU, so
- *            name those of several in their parts. They must live until the communicator is destroyed or released
- *            with lockstep_release_stream after lockstep_ranks_synchronize.
- * Workspace  host memory for messages and partial results, aligned to 256 bytes, of at
- *            least lockstep_ranks_workspace bytes, not used for anything else until the
- *            execution is done (after RANK_LOST: until the communicator is destroyed).
- *            If the plan has none and none is given, each execution allocates its own;
- *            if that fails on a rank, the communicator is closed. Memory on GPUs, for borders of stencils and arrays
- *            that are redistributed, belongs to the plan.
- * Asynchrony blocks unless LOCKSTEP_ASYNC. With it, the call sends what it can and
- *            returns OK, or an error in the arguments. What seats on GPUs of this process do for each other is all
- *            enqueued then, and later work on a seat's stream sees the result. There is no background thread:
- *            lockstep_ranks_synchronize, the next call with this communicator, or
- *            destroying the plan does the rest, in the order of the calls. Keep src,
- *            dst and the workspace unchanged until then; the lockstep_part structs are
- *            not needed any more. lockstep_ranks_synchronize returns what failed,
- *            OVERFLOW and EMPTY too. The timeout runs only while a rank waits, so all
- *            ranks must reach the waiting call within timeout_ms of each other. */
+ * process (src of sums of two arrays has two). options may be NULL; only ASYNC, stream, workspace and workspace_bytes
+ * are used, and ranks may give different ones. Memory     host, pinned, managed or device memory. A block of a seat on
+ * a GPU belongs in that GPU's memory; other memory is copied, slowly, and refused (INVALID_ARGUMENT) if options.data
+ * named "direct" or "engine". Stream     of all seats on a GPU whose parts name none; seats on the CPU ignore it. A
+ * stream belongs to one GPU, so name those of several in their parts. They must live until the communicator is
+ * destroyed or released with lockstep_release_stream after lockstep_ranks_synchronize. Workspace  host memory for
+ * messages and partial results, aligned to 256 bytes, of at least lockstep_ranks_workspace bytes, not used for anything
+ * else until the execution is done (after RANK_LOST: until the communicator is destroyed). If the plan has none and
+ * none is given, each execution allocates its own; if that fails on a rank, the communicator is closed. Memory on GPUs,
+ * for borders of stencils and arrays that are redistributed, belongs to the plan. Asynchrony blocks unless
+ * LOCKSTEP_ASYNC. With it, the call sends what it can and returns OK, or an error in the arguments. What seats on GPUs
+ * of this process do for each other is all enqueued then, and later work on a seat's stream sees the result. There is
+ * no background thread: lockstep_ranks_synchronize, the next call with this communicator, or destroying the plan does
+ * the rest, in the order of the calls. Keep src, dst and the workspace unchanged until then; the lockstep_part structs
+ * are not needed any more. lockstep_ranks_synchronize returns what failed, OVERFLOW and EMPTY too. The timeout runs
+ * only while a rank waits, so all ranks must reach the waiting call within timeout_ms of each other. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan,
                                                                        const lockstep_part* src,
                                                                        const lockstep_part* dst,

@@ -254,6 +254,19 @@ plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint
   return plan(raw);
 }
 
+// A sum of lockstep_ranks_sums. Of two arrays execute(src, dst) takes the parts of both, one array's behind the
+// other's.
+template <class R = void, number T>
+plan sums(comm& c, const grid<T>& src, lockstep_sums_kind kind, std::uint32_t axes,
+          const lockstep_options& options = lockstep_options_defaults()) {
+  const lockstep_grid from = src.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_sums(c.get(), &from, kind, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes, nullptr, &options,
+                              &raw))
+      .raise();
+  return plan(raw);
+}
+
 template <number T>
 plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc,
              const lockstep_options& options = lockstep_options_defaults()) {

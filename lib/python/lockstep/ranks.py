@@ -47,6 +47,7 @@ class Mismatch(Error, ValueError):
 _ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
 _REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6, "count_nonzero": 7, "any": 8, "all": 9,
                "prod": 10, "nansum": 11, "nanmin": 12, "nanmax": 13}
+_SUMS = {"dot": 0, "squared_distance": 1, "l1_distance": 2, "l1_norm": 3}  # all but the last of two arrays
 _MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
 
@@ -220,8 +221,8 @@ class Comm:
         self.close()
 
     # ---- operations ----------------------------------------------------------
-    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Block, Block]]) -> Any:
-        """Checks this rank's arguments, makes the plan with the others and executes it. A rank whose arguments are wrong tells
+    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Block, ...]]) -> Any:
+        """Checks this rank's arguments, makes the plan with the others and executes it, from the first of the blocks to the last. A rank whose arguments are wrong tells
         the others: else they would wait for it."""
         if not self._handle:
             raise InvalidArgument("the communicator is closed; make another")
@@ -238,9 +239,10 @@ class Comm:
             self._raise(status)
         assert arrays is not None
         try:
-            src, dst = arrays
-            options = c.Options(stream=src.stream)
-            status = library.lockstep_ranks_execute(plan, ctypes.byref(src.as_c()), ctypes.byref(dst.as_c()), ctypes.byref(options))
+            *src, dst = arrays
+            options = c.Options(stream=src[0].stream)
+            parts = (c.Part * len(src))(*(block.as_c() for block in src))
+            status = library.lockstep_ranks_execute(plan, parts, ctypes.byref(dst.as_c()), ctypes.byref(options))
             if status:
                 self._raise(status)
         finally:
@@ -317,18 +319,21 @@ class Comm:
         """Move an array to another grid: slabs to pencils, other cuts, everything to one rank; see `permute`."""
         return self.permute(x, grid, range(len(grid.shape)), to)
 
-    def reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, dtype: Any = None,
-               to: Grid | None = None) -> Any:
+    def reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, other: Any = None,
+               dtype: Any = None, to: Grid | None = None) -> Any:
         """Reduce over axes, with the bits of the one call on the whole array.
 
         Parameters
         ----------
-        reduction : {"sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmin", "nanmax"}
+        reduction : {"sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmin", "nanmax",
+            "dot", "squared_distance", "l1_distance", "l1_norm"}
         x : array
             This rank's block of `grid`.
         grid : Grid
         axis : int or tuple of int, optional
             Axes to reduce; all by default.
+        other : array, optional
+            This rank's block of the second array of "dot", "squared_distance" and "l1_distance", of x's dtype.
         dtype : dtype, optional
             As for `lockstep.sum`.
         to : Grid, optional
@@ -341,9 +346,12 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Block, Block]:
-            if reduction not in _REDUCTIONS:
-                raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join(_REDUCTIONS)}")
+        def prepare() -> tuple[Block, ...]:
+            if reduction not in _REDUCTIONS and reduction not in _SUMS:
+                raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join((*_REDUCTIONS, *_SUMS))}")
+            pairs = reduction in _SUMS and reduction != "l1_norm"
+            if pairs != (other is not None):
+                raise InvalidArgument(f"other is {'missing' if pairs else 'given'} on rank {self.rank}; {reduction} is of {'two arrays' if pairs else 'one array'}")
             rank = len(grid.shape)
             given = range(rank) if axis is None else whole_numbers(axis)
             if not given or any(not -rank <= k < rank for k in given) or len({k % rank for k in given}) != len(given):
@@ -351,8 +359,11 @@ class Comm:
             found["axes"] = sum(1 << k % rank for k in given)
             kept = tuple(n for k, n in enumerate(grid.shape) if not found["axes"] >> k & 1)
             found["x"] = block = self._block(x, grid)
+            second = (self._block(other, grid),) if pairs else ()
+            if pairs and second[0].dtype != block.dtype:
+                raise InvalidArgument(f"other holds {second[0].dtype} on rank {self.rank} and x {block.dtype}; give both the same dtype")
             number = c.DTYPES[block.dtype]
-            result = c.library().lockstep_default_result(_REDUCTIONS[reduction], number)
+            result = c.library().lockstep_default_result(_REDUCTIONS.get(reduction, 0), number)
             if dtype is not None:
                 result = c.DTYPES.get(_kinds.dtype_name(dtype), 0)
             elif result == c.DTYPES["float64"] and block.dtype in ("float16", "bfloat16", "float32"):
@@ -361,13 +372,14 @@ class Comm:
             if name is None:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
             found["result"], found["kept"] = result, kept
-            return block, self._empty(block, (kept or (1,)) if to is None else self.box(to).shape, name)
+            return block, *second, self._empty(block, (kept or (1,)) if to is None else self.box(to).shape, name)
 
         def make(plan: Any) -> int:
             size = c.library().lockstep_dtype_bytes(found["result"])
             dst = None if to is None else ctypes.byref(to._as_c(size))
-            status: int = c.library().lockstep_ranks_reduce(
-                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), _REDUCTIONS[reduction], c.DTYPES[found["x"].dtype],
+            call = c.library().lockstep_ranks_reduce if reduction in _REDUCTIONS else c.library().lockstep_ranks_sums
+            status: int = call(
+                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), {**_REDUCTIONS, **_SUMS}[reduction], c.DTYPES[found["x"].dtype],
                 found["result"], found["axes"], dst, None, plan)
             return status
 
