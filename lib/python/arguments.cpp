@@ -6,10 +6,11 @@
 namespace lockstep::python {
 
 const char* const keyword_names[kw_count] = {
-    "x",       "axis",    "axes",       "dtype",  "keepdims", "offsets", "weights",   "radius",       "mode",
-    "cval",    "sweeps",  "form",       "kind",   "operand",  "width",   "out",       "stream",       "context",
-    "backend", "variant", "check",      "weight", "bias",     "eps",     "residual",  "residual_out", "exclusive",
-    "tune",    "y",       "correction", "copy",   "scale",    "stack",   "workspace", "ddof",         "ord"};
+    "x",        "axis",         "axes",      "dtype",   "keepdims", "offsets",    "weights", "radius",
+    "mode",     "cval",         "sweeps",    "form",    "kind",     "operand",    "width",   "out",
+    "stream",   "context",      "backend",   "variant", "check",    "weight",     "bias",    "eps",
+    "residual", "residual_out", "exclusive", "tune",    "y",        "correction", "copy",    "scale",
+    "stack",    "workspace",    "ddof",      "ord",     "where",    "initial"};
 
 settings::~settings() {
   if (context) release_user(context);

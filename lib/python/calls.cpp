@@ -83,33 +83,36 @@ constexpr operation row(const char* name, task what, lockstep_op op, const keywo
   for (size_t i = 0; i < N; ++i) o.own[i] = own[i];
   return o;
 }
-constexpr keyword reduced[] = {kw_x, kw_axis, kw_keepdims}, summed[] = {kw_x, kw_axis, kw_keepdims, kw_dtype};
+constexpr keyword reduced[] = {kw_x, kw_axis, kw_keepdims}, chosen[] = {kw_x, kw_axis, kw_keepdims, kw_where};
+constexpr keyword extreme[] = {kw_x, kw_axis, kw_keepdims, kw_where, kw_initial};
+constexpr keyword summed[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_where};
+constexpr keyword joined[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_where, kw_initial};
 constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_dtype};
 constexpr keyword rows[] = {kw_x, kw_axis, kw_weight, kw_bias, kw_eps, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[] = {kw_x, kw_axis, kw_exclusive};
 constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
-constexpr keyword spread[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_correction, kw_ddof};
-constexpr keyword rooted_sum[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_ord};
+constexpr keyword spread[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_correction, kw_ddof, kw_where};
+constexpr keyword rooted_sum[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_ord, kw_where};
 constexpr keyword of_each[] = {kw_x, kw_dtype, kw_scale};
 constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
 constexpr operation table[] = {
     row("transpose", task::transpose, LOCKSTEP_TRANSPOSE, {kw_x, kw_axes}, 2, 1),
     row("permute", task::permute, LOCKSTEP_PERMUTE, {kw_x, kw_axes}, 2, 2),
-    row("sum", task::reduce, REDUCE, summed, 2, 1, LOCKSTEP_SUM),
-    row("square_sum", task::reduce, SQUARES, summed, 2, 1, LOCKSTEP_SUM_OF_SQUARES),
+    row("sum", task::reduce, REDUCE, joined, 3, 1, LOCKSTEP_SUM),
+    row("square_sum", task::reduce, SQUARES, summed, 3, 1, LOCKSTEP_SUM_OF_SQUARES),
     row("norm", task::reduce, SQUARES, rooted_sum, 2, 1, LOCKSTEP_NORM2),
-    row("max", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_MAX),
-    row("min", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_MIN),
+    row("max", task::reduce, REDUCE, extreme, 2, 1, LOCKSTEP_MAX),
+    row("min", task::reduce, REDUCE, extreme, 2, 1, LOCKSTEP_MIN),
     row("argmax", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ARGMAX),
     row("argmin", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ARGMIN),
-    row("count_nonzero", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_COUNT_NONZERO),
-    row("any", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ANY),
-    row("all", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_ALL),
-    row("prod", task::reduce, REDUCE, summed, 2, 1, LOCKSTEP_PROD),
-    row("nansum", task::reduce, REDUCE, summed, 2, 1, LOCKSTEP_NAN_SUM),
-    row("nanmax", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_NAN_MAX),
-    row("nanmin", task::reduce, REDUCE, reduced, 2, 1, LOCKSTEP_NAN_MIN),
+    row("count_nonzero", task::reduce, REDUCE, chosen, 2, 1, LOCKSTEP_COUNT_NONZERO),
+    row("any", task::reduce, REDUCE, chosen, 2, 1, LOCKSTEP_ANY),
+    row("all", task::reduce, REDUCE, chosen, 2, 1, LOCKSTEP_ALL),
+    row("prod", task::reduce, REDUCE, joined, 3, 1, LOCKSTEP_PROD),
+    row("nansum", task::reduce, REDUCE, joined, 3, 1, LOCKSTEP_NAN_SUM),
+    row("nanmax", task::reduce, REDUCE, extreme, 2, 1, LOCKSTEP_NAN_MAX),
+    row("nanmin", task::reduce, REDUCE, extreme, 2, 1, LOCKSTEP_NAN_MIN),
     row("segment_sum", task::segments, REDUCE, cut_sum, 2, 2, LOCKSTEP_SUM),
     row("segment_square_sum", task::segments, SQUARES, cut_sum, 2, 2, LOCKSTEP_SUM_OF_SQUARES),
     row("segment_norm", task::segments, SQUARES, cut_sum, 2, 2, LOCKSTEP_NORM2),
@@ -136,12 +139,12 @@ constexpr operation table[] = {
     row("dot", task::sums, LOCKSTEP_SUMS, of_two, 3, 2, LOCKSTEP_SUMS_DOT),
     row("squared_distance", task::sums, LOCKSTEP_SUMS, of_two, 3, 2, LOCKSTEP_SUMS_SQUARED_DIFFERENCES),
     row("l1_distance", task::sums, LOCKSTEP_SUMS, of_two, 3, 2, LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES),
-    row("l1_norm", task::sums, LOCKSTEP_SUMS, summed, 2, 1, LOCKSTEP_SUMS_ABSOLUTE),
-    row("mean", task::moments, LOCKSTEP_SUMS, summed, 2, 1, part_mean),
-    row("var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_variance),
-    row("std", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_root),
+    row("l1_norm", task::sums, LOCKSTEP_SUMS, summed, 3, 1, LOCKSTEP_SUMS_ABSOLUTE),
+    row("mean", task::moments, LOCKSTEP_SUMS, summed, 3, 1, part_mean),
+    row("var", task::moments, LOCKSTEP_SUMS, spread, 3, 1, part_variance),
+    row("std", task::moments, LOCKSTEP_SUMS, spread, 3, 1, part_root),
     row("convert", task::convert, LOCKSTEP_CONVERT, {kw_x, kw_dtype, kw_axes, kw_scale}, 2, 2),
-    row("mean_var", task::moments, LOCKSTEP_SUMS, spread, 2, 1, part_mean | part_variance),
+    row("mean_var", task::moments, LOCKSTEP_SUMS, spread, 3, 1, part_mean | part_variance),
     row("exp", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_EXP),
     row("expm1", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_EXPM1),
     row("log", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_LOG),
@@ -156,18 +159,20 @@ constexpr operation table[] = {
     row("gelu_tanh", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_GELU_TANH),
     row("erf", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_ERF),
     row("softplus", task::map, LOCKSTEP_MAP, of_each, 2, 1, LOCKSTEP_MAP_SOFTPLUS),
+    // The names under which NumPy's transpose and dot of matrices are not meant.
+    row("matrix_transpose", task::transpose, LOCKSTEP_TRANSPOSE, {kw_x}, 1, 1),
+    row("vdot", task::sums, LOCKSTEP_SUMS, {kw_x, kw_y, kw_dtype}, 2, 2, LOCKSTEP_SUMS_DOT),
 };
 constexpr int count_of_operations = sizeof table / sizeof *table, count_of_docs = sizeof docs / sizeof *docs;
 
-// Calls a helper that calls the operation anew on other arrays: helper(function, x, detail, positional, named).
+// Calls a helper that calls the operation anew on other arrays: helper(function, x, detail, arguments by name).
 PyObject* by_helper(state& s, const char* helper, const operation& o, const array& source, PyObject* detail,
                     PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  const ref self(PyObject_GetAttrString(s.module, o.name));
-  const ref rest(PyTuple_New(n > 0 ? n - 1 : 0)), named(PyDict_New());
-  if (!self || !detail || !rest || !named) return nullptr;
+  const ref self(PyObject_GetAttrString(s.module, o.name)), named(PyDict_New());
+  if (!self || !detail || !named) return nullptr;
   PyObject* const x = source.object;  // of a list the array that NumPy made of it
   for (Py_ssize_t i = 1; i < n; ++i)
-    if (PyTuple_SetItem(rest.get(), i - 1, Py_NewRef(a[i])) != 0) return nullptr;
+    if (PyDict_SetItem(named.get(), s.names[o.own[i]], a[i]) != 0) return nullptr;
   const Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* const key = PyTuple_GetItem(keywords, i);
@@ -175,7 +180,7 @@ PyObject* by_helper(state& s, const char* helper, const operation& o, const arra
         PyDict_SetItem(named.get(), key, a[n + i]) != 0)
       return nullptr;
   }
-  return call_helper(s, helper, self.get(), x, detail, rest.get(), named.get()).release();
+  return call_helper(s, helper, self.get(), x, detail, named.get()).release();
 }
 
 // Types that the backend does not take go through an exact copy in a wider one.
@@ -194,6 +199,32 @@ PyObject* along_others(state& s, const operation& o, const array& x, const call&
     if (!axis || PyTuple_SetItem(axes.get(), i, axis) != 0) return nullptr;
   }
   return by_helper(s, "moved_call", o, x, axes.get(), a, n, keywords);
+}
+
+// A mask, or a value that each result is joined with.
+PyObject* with_words(state& s, const operation& o, prepared& p, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  return read_source(s, p.v[kw_x], "x", p.set, p.x)
+             ? by_helper(s, "chosen_call", o, p.x.direct, Py_None, a, n, keywords)
+             : nullptr;
+}
+
+// Warns of a call that means another thing in NumPy.
+bool warn_of_meaning(const operation& o, const prepared& p, Py_ssize_t positional) {
+  const char* text = nullptr;
+  const int rank = p.x.direct.rank;
+  if (o.what == task::transpose && rank > 2 && !p.v[kw_axes] && std::strcmp(o.name, "transpose") == 0)
+    text =
+        "transpose of three axes or more exchanges the last two, where numpy.transpose reverses all; say "
+        "matrix_transpose, or name the axes";
+  else if (std::strcmp(o.name, "norm") == 0 && positional > 1 && p.v[kw_axis] && rank > 1)
+    text =
+        "the second argument of norm is axis, where that of numpy.linalg.norm is ord; write axis=, or take l1_norm for "
+        "the 1-norm";
+  else if (std::strcmp(o.name, "dot") == 0 && rank == 2 && !p.v[kw_axis] && p.other && p.other->y.direct.rank == 2)
+    text =
+        "dot of two matrices sums all products of their elements, where numpy.dot multiplies matrices; say vdot, or "
+        "axis=(0, 1), or multiply by x @ y";
+  return !text || PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0;
 }
 
 // C takes no root of a device's variances: the array's library does, which rounds a double's root correctly too.
@@ -219,7 +250,9 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   }
   settings set;
   prepared p(o, set);
-  if (!p.read(s, a, n, keywords) || !p.describe(s, true)) return nullptr;
+  if (!p.read(s, a, n, keywords)) return nullptr;
+  if (p.v[kw_where] || p.v[kw_initial]) return with_words(s, o, p, a, n, keywords);
+  if (!p.describe(s, true) || !warn_of_meaning(o, p, n)) return nullptr;
   if ((p.wide && !may_copy(p.set, "x", "would have to be made wider")) ||
       (p.elsewhere && !may_copy(p.set, "x", "does not lie as the operation reads it along these axes")))
     return nullptr;

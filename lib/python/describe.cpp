@@ -259,8 +259,15 @@ bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bo
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "weights has %zd elements; give 2 * radius * %d + 1, at most %zd", count,
                  rank, most),
            false;
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (!read_double(s, PyTuple_GetItem(weights.get(), i), "an element of weights", &c.coefficients[i])) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const weight = PyTuple_GetItem(weights.get(), i);
+    if (read_double(s, weight, "an element of weights", &c.coefficients[i])) continue;
+    if (!PySequence_Check(weight) || !PyErr_ExceptionMatches(PyExc_ValueError)) return false;
+    PyErr_Clear();
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "weights has rows, but those of a star are one sequence; lockstep.correlate takes kernels"),
+           false;
+  }
   static constexpr named_value forms[] = {{"general", LOCKSTEP_GENERAL},
                                           {"symmetric", LOCKSTEP_SYMMETRIC},
                                           {"antisymmetric", LOCKSTEP_ANTISYMMETRIC},
@@ -282,6 +289,14 @@ bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bo
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "weights has %zd elements; this form takes 1 + %d * radius", count,
                  taps),
            false;
+  // Nine weights of two axes are a star's of radius 2, and look like a kernel of 3 by 3.
+  const bool square = rank == 2 && form == LOCKSTEP_GENERAL && (count == 9 || count == 25);
+  if (square && !v[kw_radius] && !PyObject_HasAttr(v[kw_weights], s.names[kw_radius]) &&
+      PyErr_WarnFormat(PyExc_UserWarning, 1,
+                       "%zd weights of two axes are those of a star of radius %lld, not of a square kernel; give "
+                       "radius=%lld if so, or call lockstep.correlate with the kernel",
+                       count, radius, radius) != 0)
+    return false;
   d.form = lockstep_form(form);
   d.boundary = lockstep_boundary(boundary);
   d.rank = rank;

@@ -6,12 +6,12 @@
 namespace lockstep::python {
 
 // clang-format off
-#define LOCKSTEP_ROWS \
+#define DOC_ROWS \
   "axis : int or tuple of int, default -1\n" \
   "    The axes of a row: each row is normalised by itself. If they are not the last axes, packed copies are made.\n" \
   "weight, bias : array, optional\n" \
   "    Of the shape of a row, in the dtype of `x` or float32: the result is ``normalised * weight + bias``.\n"
-#define LOCKSTEP_RESIDUAL \
+#define DOC_RESIDUAL \
   "residual : array, optional\n" \
   "    Of the shape and dtype of `x`: added to it first, rounded to that dtype.\n" \
   "residual_out : array, optional\n" \
@@ -21,14 +21,14 @@ namespace lockstep::python {
 
 constexpr const char* row_docs[] = {
 "normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Divide each row by its 2-norm, as torch.nn.functional.normalize.
+DOC_SIGNATURE R"doc(Divide each row by its 2-norm, as torch.nn.functional.normalize.
 
 Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
-)doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-12
+)doc" DOC_ROWS R"doc(eps : float, default 1e-12
     The divisor if the norm is less.
-)doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and shape of `x`; ``out=x`` normalises in place.
@@ -45,14 +45,14 @@ array([[0.6, 0.8],
 )doc",
 
 "rms_norm(x, axis=-1, *, weight=None, bias=None, eps=1e-06, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Divide each row by the root of the mean of its squares, as torch.nn.functional.rms_norm.
+DOC_SIGNATURE R"doc(Divide each row by the root of the mean of its squares, as torch.nn.functional.rms_norm.
 
 Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
-)doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-6
+)doc" DOC_ROWS R"doc(eps : float, default 1e-6
     Added to the mean before the root is taken.
-)doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and shape of `x`; ``out=x`` normalises in place.
@@ -71,14 +71,14 @@ array([2. , 1.4])
 )doc",
 
 "layer_norm(x, axis=-1, *, weight=None, bias=None, eps=1e-05, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Subtract each row's mean and divide by its standard deviation, as torch.nn.functional.layer_norm.
+DOC_SIGNATURE R"doc(Subtract each row's mean and divide by its standard deviation, as torch.nn.functional.layer_norm.
 
 Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
-)doc" LOCKSTEP_ROWS R"doc(eps : float, default 1e-5
+)doc" DOC_ROWS R"doc(eps : float, default 1e-5
     Added to the variance before the root is taken.
-)doc" LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and shape of `x`; ``out=x`` normalises in place.
@@ -96,7 +96,7 @@ array([-1.732,  0.   ,  0.   ,  1.732,  0.   ,  0.   ])
 )doc",
 
 "cumsum(x, axis=None, *, dtype=None, exclusive=False, "
-LOCKSTEP_SIGNATURE R"doc(Running sums, with the same bits on every machine.
+DOC_SIGNATURE R"doc(Running sums, with the same bits on every machine.
 
 Parameters
 ----------
@@ -110,7 +110,7 @@ dtype : dtype, optional
     (or to their own dtype, if it is named). Integers give int64.
 exclusive : bool, default False
     Leave each element out of its own sum: the first is 0.
-)doc" LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_OTHERS R"doc(Returns
 -------
 array
     The array type of `x`.
@@ -129,7 +129,7 @@ array([0, 1, 3])
 )doc",
 
 "cummax(x, axis=None, *, exclusive=False, "
-LOCKSTEP_SIGNATURE R"doc(The greatest element so far.
+DOC_SIGNATURE R"doc(The greatest element so far.
 
 Parameters
 ----------
@@ -139,7 +139,7 @@ axis : int, optional
     The axis along which it runs; default: all elements in C order, and the result has one axis.
 exclusive : bool, default False
     Leave each element out: the first is -inf, or the least integer.
-)doc" LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and dtype of `x`.
@@ -155,7 +155,7 @@ array([1., 5., 5.])
 )doc",
 
 "cummin(x, axis=None, *, exclusive=False, "
-LOCKSTEP_SIGNATURE R"doc(The least element so far.
+DOC_SIGNATURE R"doc(The least element so far.
 
 Parameters
 ----------
@@ -165,7 +165,7 @@ axis : int, optional
     The axis along which it runs; default: all elements in C order, and the result has one axis.
 exclusive : bool, default False
     Leave each element out: the first is inf, or the greatest integer.
-)doc" LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and dtype of `x`.

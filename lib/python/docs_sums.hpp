@@ -6,57 +6,44 @@
 namespace lockstep::python {
 
 // clang-format off
-#define LOCKSTEP_TWO \
+#define DOC_TWO \
   "x : array\n" \
   "    Floats of 16, 32 or 64 bits, integers or bool.\n" \
   "y : array\n" \
   "    The dtype of `x`, and its shape; or the shape of the reduced axes, which is then used for every result.\n" \
   "axis : int or tuple of int, optional\n" \
   "    Axes to reduce; all by default.\n"
-#define LOCKSTEP_SUM_DTYPE \
-  "dtype : dtype, optional\n" \
-  "    \"float64\" for the double that was summed; \"float32\", \"float16\" or \"bfloat16\" for one final rounding of it. Default: the\n" \
-  "    dtype of `x`, float32 for 16-bit floats. Integers and bool give int64, uint64 gives uint64.\n"
-#define LOCKSTEP_KEEPDIMS \
-  "keepdims : bool, default False\n" \
-  "    Leave reduced axes in the shape, with length one.\n"
-#define LOCKSTEP_SUMS_RETURN \
-  "Returns\n" \
-  "-------\n" \
-  "array\n" \
-  "    The array type of `x`; a NumPy scalar if a NumPy array is reduced to one element.\n" \
-  "\n"
-#define LOCKSTEP_SUMS_NOTES \
+#define DOC_SUMS_NOTES \
   "A packed copy is made first if the axes are not one sequence after another in memory.\n" \
   "\n"
-#define LOCKSTEP_MOMENTS \
+#define DOC_MOMENTS \
   "x : array\n" \
   "    Floats of 16, 32 or 64 bits; integers and bool, whose mean is the exact sum by one division, and whose variance is that\n" \
   "    of the numbers as float64.\n" \
   "axis : int or tuple of int, optional\n" \
   "    Axes to reduce; all by default.\n"
-#define LOCKSTEP_CORRECTION \
+#define DOC_CORRECTION \
   "correction : int, default 0\n" \
   "    The squares are divided by n - correction: 1 for the variance of a sample.\n" \
   "ddof : int, optional\n" \
   "    NumPy's name of correction.\n"
-#define LOCKSTEP_MOMENTS_DTYPE \
+#define DOC_MOMENTS_DTYPE \
   "dtype : dtype, optional\n" \
   "    \"float64\" for the double that was computed; \"float32\", \"float16\" or \"bfloat16\" for one final rounding of it. Default: the\n" \
   "    dtype of `x`, float32 for 16-bit floats.\n"
 
 constexpr const char* sums_docs[] = {
 "dot(x, y, axis=None, *, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(Sum the products of two arrays' elements, with the same bits on every machine.
+DOC_SIGNATURE R"doc(Sum the products of two arrays' elements, with the same bits on every machine.
 
 Parameters
 ----------
-)doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_TWO DOC_SUM_DTYPE DOC_KEEPDIMS DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 Floats are added in double by fused multiply-adds in the tree of `sum`: the dot product of an array with itself is its
 `square_sum`, bit for bit. Integers are exact; Overflow is raised if the sum does not fit 64 bits. For bool it is the
 number of places where both are true. Unlike numpy.dot it multiplies no matrices.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.dot(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]))
 np.float64(32.0)
@@ -65,37 +52,37 @@ array([12, 34])
 )doc",
 
 "squared_distance(x, y, axis=None, *, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(Sum the squares of the differences of two arrays' elements.
+DOC_SIGNATURE R"doc(Sum the squares of the differences of two arrays' elements.
 
 Parameters
 ----------
-)doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_TWO DOC_SUM_DTYPE DOC_KEEPDIMS DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 A difference is rounded to double once, squared and added by one fused multiply-add in the tree of `sum`. Integers are
 exact; Overflow is raised if the sum does not fit 64 bits.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.squared_distance(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([3.0, 4.0]), axis=1)
 array([25., 13.])
 )doc",
 
 "l1_distance(x, y, axis=None, *, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(Sum the absolute differences of two arrays' elements: the distance in the 1-norm.
+DOC_SIGNATURE R"doc(Sum the absolute differences of two arrays' elements: the distance in the 1-norm.
 
 Parameters
 ----------
-)doc" LOCKSTEP_TWO LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_TWO DOC_SUM_DTYPE DOC_KEEPDIMS DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 Differences are rounded to double once and added in the tree of `sum`. Integers are exact; Overflow is raised if the sum
 does not fit 64 bits. For bool it is the number of places where exactly one is true.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.l1_distance(np.array([1, 2, 3]), np.array([3, 2, 0]))
 np.int64(5)
 )doc",
 
-"l1_norm(x, axis=None, *, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(Sum the absolute values: the 1-norm.
+"l1_norm(x, axis=None, dtype=None, *, keepdims=False, where=None, "
+DOC_SIGNATURE R"doc(Sum the absolute values: the 1-norm.
 
 Parameters
 ----------
@@ -103,52 +90,52 @@ x : array
     Floats of 16, 32 or 64 bits, integers or bool.
 axis : int or tuple of int, optional
     Axes to reduce; all by default.
-)doc" LOCKSTEP_SUM_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_SUM_DTYPE DOC_KEEPDIMS DOC_WHERE DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 Added in double by the tree of `sum`. Integers are exact; Overflow is raised if the sum does not fit 64 bits.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.l1_norm(np.array([3.0, -4.0]))
 np.float64(7.0)
 )doc",
 
-"mean(x, axis=None, *, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(The mean: the sum as `sum` adds it, divided by the number of elements.
+"mean(x, axis=None, dtype=None, *, keepdims=False, where=None, "
+DOC_SIGNATURE R"doc(The mean: the sum as `sum` adds it, divided by the number of elements.
 
 Parameters
 ----------
-)doc" LOCKSTEP_MOMENTS LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_MOMENTS DOC_MOMENTS_DTYPE DOC_KEEPDIMS DOC_WHERE DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 Sum and quotient are doubles, and rounded to the result's dtype once. The mean of no elements is NaN.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.mean(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=1)
 array([1.5, 4. ])
 )doc",
 
-"var(x, axis=None, *, correction=0, ddof=None, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(The variance: the mean of the squares about the mean.
+"var(x, axis=None, dtype=None, *, correction=0, ddof=None, keepdims=False, where=None, "
+DOC_SIGNATURE R"doc(The variance: the mean of the squares about the mean.
 
 Parameters
 ----------
-)doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_MOMENTS DOC_CORRECTION DOC_MOMENTS_DTYPE DOC_KEEPDIMS DOC_WHERE DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 Computed in double in one pass, the squares of each leaf about its own mean, so that a large mean causes no cancellation.
 NaN if there are no more than `correction` elements.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.var(np.array([1e9 + 1, 1e9 + 2, 1e9 + 3]), correction=1)
 np.float64(1.0)
 )doc",
 
-"std(x, axis=None, *, correction=0, ddof=None, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(The standard deviation: the root of the variance.
+"std(x, axis=None, dtype=None, *, correction=0, ddof=None, keepdims=False, where=None, "
+DOC_SIGNATURE R"doc(The standard deviation: the root of the variance.
 
 Parameters
 ----------
-)doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION R"doc(dtype : dtype, optional
+)doc" DOC_MOMENTS DOC_CORRECTION R"doc(dtype : dtype, optional
     "float64" or "float32"; by default the dtype of `x`, for 16-bit floats float32.
-)doc" LOCKSTEP_KEEPDIMS LOCKSTEP_OTHERS LOCKSTEP_SUMS_RETURN R"doc(Notes
+)doc" DOC_KEEPDIMS DOC_WHERE DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
 The correctly rounded root of the variance in double, rounded to the result's dtype once more. On a device the array's
 library takes the root; arrays without such a library (numba, `empty`) are refused.
@@ -160,7 +147,7 @@ np.float64(2.0)
 )doc",
 
 "convert(x, dtype, *, axes=None, scale=1.0, "
-LOCKSTEP_SIGNATURE R"doc(Convert floats to another float type, times a scale, with the axes in any order, in one pass over memory.
+DOC_SIGNATURE R"doc(Convert floats to another float type, times a scale, with the axes in any order, in one pass over memory.
 
 Parameters
 ----------
@@ -172,7 +159,7 @@ axes : tuple of int, optional
     Axis k of the result is axis ``axes[k]`` of `x`, as for `permute`.
 scale : float, default 1.0
     The factor of each element.
-)doc" LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_OTHERS R"doc(Returns
 -------
 array
     Packed, the array type of `x`.
@@ -188,12 +175,12 @@ array([[5.0e-01, 1.5e+00],
        [1.0e+00, 3.5e+04]], dtype=float16)
 )doc",
 
-"mean_var(x, axis=None, *, correction=0, ddof=None, dtype=None, keepdims=False, "
-LOCKSTEP_SIGNATURE R"doc(Mean and variance by one pass over the elements.
+"mean_var(x, axis=None, dtype=None, *, correction=0, ddof=None, keepdims=False, where=None, "
+DOC_SIGNATURE R"doc(Mean and variance by one pass over the elements.
 
 Parameters
 ----------
-)doc" LOCKSTEP_MOMENTS LOCKSTEP_CORRECTION LOCKSTEP_MOMENTS_DTYPE LOCKSTEP_KEEPDIMS R"doc(out : tuple of two arrays, optional
+)doc" DOC_MOMENTS DOC_CORRECTION DOC_MOMENTS_DTYPE DOC_KEEPDIMS DOC_WHERE R"doc(out : tuple of two arrays, optional
     Arrays for mean and variance, with their shape and dtype, on the device of `x`.
 
 Other Parameters
@@ -216,7 +203,7 @@ tuple of two arrays
 Notes
 -----
 The bits of `mean` and `var`. A plan of it gives one array, with one more axis of two: mean, variance.
-)doc" LOCKSTEP_SUMS_NOTES R"doc(Examples
+)doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> mean, variance = ls.mean_var(np.array([[1.0, 3.0], [2.0, 2.0]]), axis=1)
 >>> mean, variance

@@ -17,6 +17,13 @@ struct split {
 
 // Reads axis and keepdims; fills in the shape of the result.
 bool split_axes(state& s, const array& a, values& v, call& c, split& to) {
+  for (const keyword k : {kw_where, kw_initial})
+    if (v[k])
+      return raise(s, LOCKSTEP_UNSUPPORTED,
+                   "plans and groups take no argument %s; call the function itself, or give x with the other elements "
+                   "replaced",
+                   keyword_names[k]),
+             false;
   int axes[max_rank], count = a.rank;
   if (v[kw_axis]) {
     if (!read_axes(s, v[kw_axis], "axis", a.rank, axes, &count)) return false;

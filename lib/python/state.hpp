@@ -85,6 +85,8 @@ enum keyword : int {
   kw_workspace,
   kw_ddof,
   kw_ord,
+  kw_where,
+  kw_initial,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

@@ -66,7 +66,7 @@ def test_arguments_that_each_array_has_its_own_of():
     xs, ys = arrays_of("f4"), arrays_of("f4")
     for name in ("dot", "squared_distance", "l1_distance"):
         for got, x, y in zip(getattr(ls.group, name)(xs, ys), xs, ys, strict=True):
-            same(got, getattr(ls, name)(x, y))
+            same(got, getattr(ls, name)(x, y, tuple(range(x.ndim))))
     offsets = [np.array([0, 2, x.size]) for x in xs]
     flat = [x.reshape(-1) for x in xs[:4]]
     for name in ("segment_sum", "segment_norm", "segment_max", "segment_argmin"):
@@ -232,7 +232,7 @@ def test_a_plan_keeps_what_it_reads():
     with pytest.raises(ls.InvalidArgument, match="other memory"):
         plan()
     xs, ys = arrays_of("f4"), arrays_of("f4")
-    want = [ls.dot(x, y) for x, y in zip(xs, ys, strict=True)]
+    want = [ls.vdot(x, y) for x, y in zip(xs, ys, strict=True)]
     plan = ls.group.plan("dot", list(xs), list(ys))
     del xs, ys
     gc.collect()

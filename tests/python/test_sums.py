@@ -74,10 +74,10 @@ def test_any_axes_have_the_bits_of_the_c_function_and_nothing_is_copied(c, name,
                  shape=(LONG * 8)(*x.shape), src_strides=(LONG * 8)(*(n // 4 for n in x.strides)))
         want = c("reduce_axes", d, x, np.zeros(shape, kind))
         function = getattr(ls, name)
-        assert same(function(x, axes), want)
+        assert same(function(x, axis=axes), want)
         tracemalloc.start()
         with ls.record() as runs:
-            function(x, axes, out=want)
+            function(x, axis=axes, out=want)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < x.nbytes / 4  # (NumPy's memory is traced)
@@ -118,7 +118,7 @@ def test_what_sums_refuse():
                               (lambda: ls.dot(x, x.T), ls.InvalidArgument, "y has 2 axes and 20"),
                               (lambda: ls.dot(x, x[0], axis=0), ls.InvalidArgument, "y has 1 axes and 5"),
                               (lambda: ls.dot(x, x, dtype="int8"), ls.UnsupportedDtype, "comes as float64"),
-                              (lambda: ls.dot(x, x, out=np.zeros(1, "f4")), ls.InvalidArgument, "shape"),
+                              (lambda: ls.vdot(x, x, out=np.zeros(1, "f4")), ls.InvalidArgument, "shape"),
                               (lambda: ls.dot(x.astype("c8"), x.astype("c8")), ls.UnsupportedDtype, "complex64"),
                               (lambda: ls.mean(np.zeros(3, "c8")), ls.UnsupportedDtype, "complex64"),
                               (lambda: ls.var(x, correction=-1), ls.InvalidArgument, "correction is -1"),
@@ -142,17 +142,17 @@ def test_sums_into_arrays_that_are_given():
     mean, variance = ls.mean_var(x, 1, out=both)
     assert mean is both[0] and variance is both[1] and same(mean, ls.mean(x, 1)) and same(variance, ls.var(x, 1))
     assert ls.std(x, 1, out=out) is out and same(out, ls.std(x, 1)) and np.allclose(out, x.std(1), rtol=1e-6)
-    assert same(ls.dot(x, x), ls.square_sum(x)) and same(ls.vdot(x, y), ls.dot(x, y))
+    assert same(ls.vdot(x, x), ls.square_sum(x)) and same(ls.vdot(x, y), ls.dot(x, y, (0, 1)))
     assert type(ls.mean(x)) is np.float32 and type(ls.mean_var(x)[1]) is np.float32 and type(ls.std(x, dtype=float)) is np.float64
     assert ls.var(np.ones(1), correction=1) != ls.var(np.ones(1), correction=1) and np.isnan(ls.mean(np.zeros(0)))
     p, kept = ls.plan.dot(x, y[0], axis=1), y[0].copy()
     y[0] = 1  # read at every call
     assert same(p(x), ls.dot(x, np.ones(8, "f4"), 1)) and not same(p(x), ls.dot(x, kept, 1))
     with ls.record() as runs:
-        ls.mean(x, 0), ls.dot(x, y, variant="ref")
+        ls.mean(x, 0), ls.vdot(x, y, variant="ref")
     assert [run.op for run in runs] == ["sums", "sums"] and runs[1].variant == "ref"
     with ls.Context("cpu", threads=1) as context:
-        assert same(context.dot(x, y), ls.dot(x, y)) and same(context.var(x), ls.var(x))
+        assert same(context.vdot(x, y), ls.vdot(x, y)) and same(context.var(x), ls.var(x))
 
 
 def test_bool_and_unsigned_sums():
@@ -171,10 +171,10 @@ def test_roots_by_the_arrays_library(dtype):
     from lockstep import _kinds
     x = (np.random.default_rng(3).standard_normal((50, 37)) + 5).astype(dtype)
     for axis, keywords in ((None, {}), (0, {"keepdims": True}), (1, {"correction": 1}), (1, {"dtype": float}), ((0, 1), {"dtype": "float32"})):
-        assert same(np.asarray(_kinds.rooted_call(ls.std, x, x.dtype.name, (axis,), keywords)), np.asarray(ls.std(x, axis, **keywords)))
+        assert same(np.asarray(_kinds.rooted_call(ls.std, x, x.dtype.name, {"axis": axis, **keywords})), np.asarray(ls.std(x, axis, **keywords)))
     out = np.empty(50, np.float64)
-    assert _kinds.rooted_call(ls.std, x, x.dtype.name, (1,), {"dtype": "f8", "out": out}) is out and same(out, ls.std(x, 1, dtype="f8"))
+    assert _kinds.rooted_call(ls.std, x, x.dtype.name, {"axis": 1, "dtype": "f8", "out": out}) is out and same(out, ls.std(x, 1, dtype="f8"))
     with pytest.raises(ls.InvalidArgument, match="out"):
-        _kinds.rooted_call(ls.std, x, x.dtype.name, (1,), {"dtype": "f8", "out": np.empty(49)})
+        _kinds.rooted_call(ls.std, x, x.dtype.name, {"axis": 1, "dtype": "f8", "out": np.empty(49)})
     with pytest.raises(ls.UnsupportedDtype, match="comes as"):
-        _kinds.rooted_call(ls.std, x, x.dtype.name, (1,), {"dtype": "float16"})
+        _kinds.rooted_call(ls.std, x, x.dtype.name, {"axis": 1, "dtype": "float16"})

@@ -14,12 +14,12 @@ from . import _core, group, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
 from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, count_nonzero, cummax, cummin, cumsum, dot,
-                    erf, exp, expm1, gelu, gelu_tanh, l1_distance, l1_norm, layer_norm, log, log1p, max, mean, mean_var, min,
+                    erf, exp, expm1, gelu, gelu_tanh, l1_distance, l1_norm, layer_norm, log, log1p, matrix_transpose, max, mean, mean_var, min,
                     nanmax, nanmin, nansum, norm, normalize, permute, prod, reciprocal, rms_norm, rsqrt, segment_all,
                     segment_any, segment_argmax, segment_argmin, segment_count_nonzero, segment_max, segment_min,
                     segment_nanmax, segment_nanmin, segment_nansum, segment_norm, segment_prod, segment_square_sum,
                     segment_sum, shuffle, sigmoid, silu, softplus, sqrt, square_sum, squared_distance, std, stencil, sum,
-                    tanh, transpose, var)
+                    tanh, transpose, var, vdot)
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
 from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, TuningInfo, VariantInfo, backends, devices, empty, get_include,
@@ -31,9 +31,7 @@ __version__ = _core.version
 order = 1  # the id of the order that every sum and stencil follows
 # The Array API's names.
 permute_dims = permute
-matrix_transpose = transpose
 vector_norm = norm
-vdot = dot
 
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
            "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow",

@@ -180,6 +180,18 @@ def _library(x: Any) -> Any:
     return classify(x)[0]
 
 
+library_of = _library
+
+
+def name_of_type(x: Any) -> Any:
+    """The dtype of an array, as "float32"."""
+    return dtype_name(x.dtype)
+
+
+def is_integer(name: Any) -> Any:
+    return name in _INTEGERS
+
+
 def _has_buffer(x: Any) -> Any:
     try:
         memoryview(x).release()
@@ -526,43 +538,56 @@ def widened(x: Any, name: Any, wide: Any) -> Any:
 _INTEGERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
-def _moments_of_integers(function: Any, x: Any, rest: Any, keywords: Any) -> Any:
+def exact_quotients(space: Any, sums: Any, count: Any) -> Any:
+    """Integers divided by how many they are of, rounded once; NaN where that is none."""
+    import numpy
+    if space.__name__ == "torch" and sums.is_cuda or space.__name__ not in ("torch", "numpy"):
+        raise UnsupportedDtype("x holds integers, whose means are computed of arrays of NumPy and PyTorch on the host: give x as float64")
+    sums, count = numpy.asarray(sums), numpy.broadcast_to(numpy.asarray(count), sums.shape)
+    if sums.size and max(int(sums.max()), -int(sums.min())) > 2**53:  # Python rounds a quotient of long integers once
+        mean = numpy.array([int(s) / int(n) if n else numpy.nan for s, n in zip(sums.ravel(), count.ravel())]).reshape(sums.shape)
+    else:
+        mean = numpy.where(count > 0, sums / numpy.maximum(count, 1), numpy.nan)
+    return space.from_numpy(mean) if space.__name__ == "torch" else mean
+
+
+def chosen_call(function: Any, x: Any, _: Any, keywords: Any) -> Any:
+    """A reduction with a mask, or with a value that each result is joined with."""
+    from . import _where
+    return _where.reduce(function, x, dict(keywords))
+
+
+def _moments_of_integers(function: Any, x: Any, keywords: Any) -> Any:
     """The mean is the exact sum by one division; variances are those of the numbers as float64."""
     from ._core import sum as total_of
     out = keywords.pop("out", None)
     dtype = dtype_name(keywords.pop("dtype", None) or "float64")
     if function.__name__ != "mean":
-        return function(widened(x, "x", "float64"), *rest, dtype=dtype, out=out, **keywords)
+        return function(widened(x, "x", "float64"), dtype=dtype, out=out, **keywords)
     if _library(x) not in (NUMPY, BUFFER, TORCH) or _library(x) == TORCH and x.is_cuda:
         raise UnsupportedDtype(f"x holds {x.dtype}; means of integers are computed of arrays of NumPy and PyTorch on the host: give x as float64")
     if dtype not in ("float64", "float32"):
         raise UnsupportedDtype(f"dtype is {dtype}; the mean of integers comes as float64 or float32")
     import numpy
-    total = total_of(x, *rest, **keywords)
+    total = total_of(x, **keywords)
     sums = numpy.asarray(total)
     count = numpy.prod((as_numpy(x) if _library(x) == BUFFER else x).shape, dtype="i8") // max(sums.size, 1) if sums.size else 1
-    if count == 0:
-        mean = numpy.full(sums.shape, numpy.nan)
-    elif sums.size and max(int(sums.max()), -int(sums.min())) > 2**53:  # Python rounds a quotient of long integers once
-        mean = numpy.array([int(s) / int(count) for s in sums.ravel()]).reshape(sums.shape)
-    else:
-        mean = sums / numpy.float64(count)
-    result = mean.astype(dtype)[()]
+    result = exact_quotients(numpy, sums, numpy.asarray(count)).astype(dtype)[()]
     if _library(x) == TORCH:
         import torch
         result = torch.from_numpy(numpy.asarray(result))
     return result if out is None else copy_into(result, out, {})
 
 
-def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
+def widened_call(function: Any, x: Any, name: Any, keywords: Any) -> Any:
     """An operation on a type that C or the backend does not take, by way of an exact copy in a wider one."""
     wide, op = WIDER.get(name), function.__name__
     if name in _INTEGERS and op in ("mean", "var", "std", "mean_var"):
-        return _moments_of_integers(function, x, rest, dict(keywords))
+        return _moments_of_integers(function, x, dict(keywords))
     if name in _INTEGERS and op in ("sum", "square_sum") and keywords.get("dtype") is not None:
         keywords = dict(keywords)  # the exact sum, rounded once
         dtype, out = dtype_name(keywords.pop("dtype")), keywords.pop("out", None)
-        total = widened(function(x, *rest, **keywords), "the sum", dtype)
+        total = widened(function(x, **keywords), "the sum", dtype)
         return total if out is None else copy_into(total, out, {})
     if wide is None or (wide == "float32" and op.endswith(("square_sum", "norm"))):
         taken = "floats and integers but uint64" if op.startswith("cum") else "float16, bfloat16, float32, float64, integers and bool"
@@ -572,13 +597,13 @@ def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> 
         raise UnsupportedDtype(f"x holds {name}, and its library gave {y.dtype} where {wide} was asked for; switch 64-bit types on")
     keywords = dict(keywords)
     if not op.endswith(("max", "min")) or "arg" in op:
-        return function(y, *rest, **keywords)
+        return function(y, **keywords)
     out = keywords.pop("out", None)
     if out is not None:
         raise UnsupportedDtype(f"x holds {name}, whose {op} comes by way of {wide}; leave out= away, or give x.astype('{wide}')")
     if keywords.get("exclusive"):
         raise UnsupportedDtype(f"x holds {name}, whose exclusive {op} would begin with {wide}'s last value; give x.astype('{wide}')")
-    result = function(y, *rest, **keywords)
+    result = function(y, **keywords)
     library = _library(x)
     dtype = as_numpy(x).dtype if library in (BUFFER, OWN) else x.dtype
     if library == TORCH:
@@ -588,7 +613,7 @@ def widened_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> 
     return result.astype(dtype)
 
 
-def moved_call(function: Any, x: Any, axes: Any, rest: Any, keywords: Any) -> Any:
+def moved_call(function: Any, x: Any, axes: Any, keywords: Any) -> Any:
     """An operation along axes that do not lie as C takes them: they are moved behind the others, and the result back."""
     from ._core import permute
     rank = rank_of(x)
@@ -610,7 +635,7 @@ def moved_call(function: Any, x: Any, axes: Any, rest: Any, keywords: Any) -> An
     return permute(result, back, out=out, **passed_on)
 
 
-def rooted_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> Any:
+def rooted_call(function: Any, x: Any, name: Any, keywords: Any) -> Any:
     """A standard deviation of device data: the variance in double, its root and one rounding by the array's own library."""
     from ._core import var
     keywords = dict(keywords)
@@ -628,7 +653,7 @@ def rooted_call(function: Any, x: Any, name: Any, rest: Any, keywords: Any) -> A
     else:
         raise Unsupported(f"x is a {type(x).__module__}.{type(x).__qualname__} on a device, whose library takes no roots; give it to one that "
                           "does, as torch.from_dlpack(x)")
-    root = roots.sqrt(var(x, *rest, dtype="float64", **keywords))
+    root = roots.sqrt(var(x, dtype="float64", **keywords))
     if library == TORCH:
         root = root.to(getattr(roots, dtype))
     elif library == ARRAY_API:

@@ -60,6 +60,14 @@ def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode:
     return _core.permute(result, back, out=out, **passed_on)
 
 
+class Star(list[float]):
+    """Weights that know of what star they are: nine of two axes could be those of a 3x3 kernel."""
+
+    def __init__(self, weights: Sequence[float], radius: int) -> None:
+        super().__init__(weights)
+        self.radius = radius
+
+
 def laplace_weights(rank: int, order: int = 2) -> list[float]:
     """The weights of the Laplace operator on a grid of step 1, for `stencil`.
 
@@ -114,7 +122,7 @@ def star(center: float, *axis_taps: Sequence[float]) -> list[float]:
     half = lengths.pop() // 2
     before = [float(w) for taps in axis_taps for w in taps[:half]]
     after = [float(w) for taps in reversed(axis_taps) for w in taps[half:]]
-    return [*before, float(center), *after]
+    return Star([*before, float(center), *after], half)
 
 
 def border_of(mode: str, n: int, radius: int) -> list[tuple[int, int]]:

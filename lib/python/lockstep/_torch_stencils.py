@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import _core
 from ._errors import InvalidArgument
-from ._stencils import border_of
+from ._stencils import Star, border_of
 from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _vmap
 
 _library.define("stencil(Tensor x, float[] weights, str mode='reflect', float cval=0.0, int sweeps=1, int[]? axes=None) -> Tensor")
@@ -28,7 +28,7 @@ def _stencil_fake(x: Tensor, weights: Sequence[float], mode: str = "reflect", cv
 
 def _stencil_kernel(x: Tensor, weights: Sequence[float], mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
                     axes: Sequence[int] | None = None) -> Tensor:
-    return _core.stencil(_plain(x), weights, mode=cast(Any, mode), cval=cval, sweeps=sweeps, axes=None if axes is None else tuple(axes))
+    return _core.stencil(_plain(x), Star(weights, 0), mode=cast(Any, mode), cval=cval, sweeps=sweeps, axes=None if axes is None else tuple(axes))
 
 
 _register("stencil", _stencil_kernel, _stencil_fake)

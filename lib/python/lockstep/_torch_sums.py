@@ -31,7 +31,7 @@ def _tensor_of(n: float, x: Tensor) -> Tensor:
     return torch.full((1,), n, dtype=torch.float64, device=x.device)
 
 
-_register("dot", lambda x, y, axis=None, keepdims=False, dtype=None: _core.dot(_plain(x), _plain(y), **_settings(axis, keepdims, dtype)),
+_register("dot", lambda x, y, axis=None, keepdims=False, dtype=None: _core.dot(_plain(x), _plain(y), **_settings(_axes(x, axis), keepdims, dtype)),
           lambda x, y, axis=None, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
 _register("mean", lambda x, axis=None, keepdims=False, dtype=None: _core.mean(_plain(x), **_settings(axis, keepdims, dtype)),
           lambda x, axis=None, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))

@@ -24,7 +24,7 @@ from . import _core
 from ._errors import Empty, InvalidArgument, UnsupportedDtype, whole_number, whole_numbers
 from ._info import spec
 from ._kinds import dtype_name
-from ._stencils import border_of
+from ._stencils import Star, border_of
 
 __all__ = ["argmax", "argmin", "cumsum", "dot", "layer_norm", "max", "min", "norm", "normalize", "permute", "rms_norm", "square_sum", "stencil", "sum", "transpose"]
 
@@ -48,6 +48,8 @@ def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, 
     keywords = dict(settings)
     if axes is not None:
         keywords["axes" if name in ("permute", "stencil") else "axis"] = axes
+    if name == "stencil":  # of a star, whatever their number
+        keywords["weights"] = Star(keywords["weights"], 0)
     if name == "dot":
         keywords["y"] = specs[1]
     keywords.update(zip(given, specs[1:]))

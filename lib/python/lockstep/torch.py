@@ -106,7 +106,7 @@ for _name in (*_SUMS, *_EXTREMES, *_PLACES):
     _segment(_name)
 
 
-_register("transpose", lambda x: _core.transpose(_plain(x)), lambda x: x.new_empty([*x.shape[:-2], x.shape[-1], x.shape[-2]]))
+_register("transpose", lambda x: _core.matrix_transpose(_plain(x)), lambda x: x.new_empty([*x.shape[:-2], x.shape[-1], x.shape[-2]]))
 _register("permute", lambda x, axes: _core.permute(_plain(x), tuple(axes)), lambda x, axes: x.new_empty([x.shape[k] for k in axes]))
 _register("shuffle", lambda x, kind, operand, width=32: _core.shuffle(_plain(x), kind, operand, width=width),
           lambda x, kind, operand, width=32: x.new_empty(x.shape))
