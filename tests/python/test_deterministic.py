@@ -35,7 +35,7 @@ def test_reductions_have_the_bits_of_lockstep(device, dtype):
         wide = ls.sum(x, axis, dtype="float64")
         n = x.numel() // max(1, wide.numel())
         want = [(wide if dtype == torch.float64 else ls.sum(x, axis)).to(dtype), (wide / torch.full_like(wide, n)).to(dtype),
-                ls.norm(x, axis).to(dtype), ls.max(x, axis), ls.min(x, axis)]
+                ls.norm(x, axis=axis).to(dtype), ls.max(x, axis), ls.min(x, axis)]
         assert all(same(a, b) for a, b in zip(got, want)), axis
         if not isinstance(axis, tuple):
             with lt.deterministic():
@@ -61,8 +61,8 @@ def test_dtypes_are_those_of_pytorch(device):
 
 def test_what_has_other_bits_elsewhere_is_refused():
     x = torch.randn(4, 4)
-    refused = [lambda: x.exp(), lambda: x.softmax(0), lambda: x.cumsum(0), lambda: x.prod(), lambda: x.var(), lambda: torch.randn(3),
-               lambda: torch.nn.functional.layer_norm(x, (4,)), lambda: torch.linalg.vector_norm(x, 1), lambda: x ** 3, lambda: x.rsqrt(),
+    refused = [lambda: x.sin(), lambda: x.softmax(0), lambda: x.cumsum(0), lambda: x.prod(), lambda: x.var(), lambda: torch.randn(3),
+               lambda: torch.nn.functional.layer_norm(x, (4,)), lambda: torch.linalg.vector_norm(x, 1), lambda: x ** 3, lambda: x.cos(),
                lambda: torch.zeros(4).scatter_add(0, torch.tensor([1, 1]), torch.ones(2)), lambda: torch.zeros(4).index_add(0, torch.tensor([1]), torch.ones(1)),
                lambda: torch.zeros(4).scatter(0, torch.tensor([1, 1]), torch.ones(2)), lambda: torch.addcdiv(x, x, x), lambda: torch.lerp(x, x, 0.3),
                lambda: x.to(torch.complex64).sum(), lambda: torch.arange(0, 1, 0.1), lambda: torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 2, 3]))]
@@ -149,7 +149,7 @@ def test_a_compiled_function_does_not_slip_through():
     with lt.deterministic():
         assert same(compiled(x), ls.sum(x))
         with pytest.raises(ls.Unsupported):
-            torch.compile(lambda a: a.exp(), backend="aot_eager")(x)
+            torch.compile(lambda a: a.sin(), backend="aot_eager")(x)
 
 
 def test_blocks_nest_and_end():
@@ -160,8 +160,8 @@ def test_blocks_nest_and_end():
         with pytest.raises(ls.Unsupported):
             torch.ones(2, 2) @ torch.ones(2, 2)
         with pytest.raises(ls.Unsupported):
-            x.exp()
-    x.exp()
+            x.sin()
+    x.sin()
     mode = lt.deterministic()
     with mode, mode:
         assert same(x.sum(), ls.sum(x))

@@ -44,14 +44,19 @@ def calls(dtype):
     floats = np.dtype(dtype).kind == "f"
     for axis, keepdims in itertools.product((None, 0, 1, -1, (0, 2), (1, 2)), (False, True)):
         for name in ("sum", "max", "min", "argmax", "argmin", "square_sum", "norm"):
-            yield f"{name} {axis}", lambda x, m, n=name, a=axis, k=keepdims: getattr(m, n)(x, a, keepdims=k)
+            yield f"{name} {axis}", lambda x, m, n=name, a=axis, k=keepdims: getattr(m, n)(x, axis=a, keepdims=k)
         if floats:
+            yield f"mean {axis}", lambda x, m, a=axis, k=keepdims: m.mean(x, a, keepdims=k)
+            yield f"var {axis}", lambda x, m, a=axis, k=keepdims: m.var(x, a, correction=1, keepdims=k)
             yield f"dot {axis}", lambda x, m, a=axis, k=keepdims: m.dot(x, x[::-1], a, keepdims=k)
-    yield "transpose", lambda x, m: m.transpose(x)
+    yield "transpose", lambda x, m: m.transpose(x) if m is lj else m.matrix_transpose(x)
     yield "permute", lambda x, m: m.permute(x, (2, 0, 1))
     yield "cumsum", lambda x, m: m.cumsum(x, axis=-1)
     yield "cumsum of the first", lambda x, m: m.cumsum(x, axis=0)
     if floats:
+        for to, axes in itertools.product(("float16", "float64", "float32"), (None, (2, 0, 1))):
+            yield f"convert to {to}", lambda x, m, to=to, a=axes: m.convert(x, to, axes=a, scale=0.3)
+        yield "mean in double", lambda x, m: m.mean(x, 1, dtype="float64")
         yield "sum in double", lambda x, m: m.sum(x, 1, dtype="float64")
         for name in ("normalize", "rms_norm", "layer_norm"):
             yield name, lambda x, m, n=name: getattr(m, n)(x)
@@ -96,7 +101,7 @@ def test_what_a_program_does_to_layouts():
     x = RNG.standard_normal((30, 40)).astype("f4")
     assert same(jax.jit(lambda a: lj.sum((a.T * 2)[::-1], 1))(x), ls.sum(np.ascontiguousarray((x.T * 2)[::-1]), 1))
     assert same(jax.jit(lambda a: lj.transpose(a) + lj.transpose(a))(x), x.T * 2)
-    assert same(jax.jit(lambda a: lj.norm(lj.permute(a.reshape(5, 6, 40), (2, 1, 0)), -1))(x), ls.norm(x.reshape(5, 6, 40).transpose(2, 1, 0), -1))
+    assert same(jax.jit(lambda a: lj.norm(lj.permute(a.reshape(5, 6, 40), (2, 1, 0)), -1))(x), ls.norm(x.reshape(5, 6, 40).transpose(2, 1, 0), axis=-1))
     loop = jax.jit(lambda a: jax.lax.fori_loop(0, 3, lambda _, b: lj.stencil(b, [1.0, 2.0, 1.0], axes=1), a))
     assert same(loop(x), ls.stencil(x, [1, 2, 1], axes=1, sweeps=3))
 
@@ -104,7 +109,7 @@ def test_what_a_program_does_to_layouts():
 def test_vmap_changes_no_bit():
     x, y = (RNG.standard_normal((3, 5, 64)).astype("f4") for _ in range(2))
     for f in (lj.sum, lj.norm, lj.max, lambda a: lj.sum(a, 0), lambda a: lj.norm(a, -1, keepdims=True), lj.transpose, lambda a: lj.permute(a, (1, 0)),
-              lj.cumsum, lj.rms_norm, lambda a: lj.layer_norm(a, weight=y[0, 0]), lambda a: lj.stencil(a, STAR, mode="wrap")):
+              lj.mean, lambda a: lj.var(a, 0), lambda a: lj.convert(a, "float16", axes=(1, 0)), lj.cumsum, lj.rms_norm, lambda a: lj.layer_norm(a, weight=y[0, 0]), lambda a: lj.stencil(a, STAR, mode="wrap")):
         want = np.stack([f(a) for a in x])
         assert same(jax.jit(jax.vmap(f))(x), want) and same(jax.vmap(jax.vmap(f))(x[:, None]), want[:, None])
         assert same(jax.vmap(f, in_axes=1)(x), np.stack([f(x[:, k]) for k in range(5)]))
@@ -121,10 +126,11 @@ def test_vmap_changes_no_bit():
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 def test_gradients(x64, axis):
     x, y = (jnp.asarray(RNG.standard_normal((4, 5, 6))) for _ in range(2))
-    for f in (lj.sum, lj.square_sum, lj.norm, lj.max, lj.min):
+    for f in (lj.sum, lj.square_sum, lj.norm, lj.max, lj.min, lj.mean, lj.var):
         check_grads(lambda a, f=f: f(a, axis), (x,), 2, ["rev"])
         check_grads(lambda a, f=f: f(a, axis, keepdims=True) * 3, (x,), 1, ["rev"])
     check_grads(lambda a, b: lj.dot(a, b, axis), (x, y), 2, ["rev"])
+    check_grads(lambda a: lj.convert(a, "float64", axes=(2, 0, 1), scale=-0.75) ** 2, (x,), 2, ["rev"])
 
 
 def test_gradients_of_the_others(x64):

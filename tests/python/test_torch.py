@@ -41,8 +41,10 @@ def calls(device):
             yield f"dot {axis}", o.dot, (x, x64(4, 5, 6, device=device), axis)
             yield f"mean {axis}", o.mean, (x, axis, True)
             yield f"var {axis}", o.var, (x, axis, 1)
+            yield f"std {axis}", o.std, (x, axis, 1)
         yield "dot with one row", o.dot, (x, x64(6, device=device), [2])
     yield "cumsum", o.cumsum, (x, 1)
+    yield "convert", o.convert, (x, torch.float64, [2, 0, 1], -0.75)
     yield "transpose", o.transpose, (x,)
     yield "permute", o.permute, (x, [2, 0, 1])
     for name in ("sum", "square_sum", "norm"):
@@ -80,7 +82,8 @@ def test_the_bits_are_those_of_the_functions(device):
     x = torch.randn(30, 40, device=device)
     for name in ("sum", "norm", "square_sum", "max", "min", "argmax", "argmin"):
         for axis in (None, 0, 1):
-            got, want = getattr(lt, name)(x, axis), getattr(ls, name)(x, axis)
+            got, want = getattr(lt, name)(x, axis), getattr(ls, name)(x, axis=axis)
+            assert torch.equal(getattr(lt, name)(x, dim=axis, keepdim=True), getattr(ls, name)(x, axis=axis, keepdims=True))
             assert got.dtype == want.dtype and torch.equal(got, want)
     w, b = torch.randn(40, device=device), torch.randn(40, device=device)
     for name in ("normalize", "rms_norm", "layer_norm"):
@@ -89,6 +92,15 @@ def test_the_bits_are_those_of_the_functions(device):
     assert torch.equal(lt.cumsum(x), ls.cumsum(x, axis=-1)) and lt.cumsum(x, 0, dtype=torch.float64).dtype == torch.float64
     assert torch.equal(lt.transpose(x), x.T) and torch.equal(lt.permute(x, (1, 0)), x.T)
     assert torch.equal(lt.stencil(x, [1, -2, 1], axes=-1), ls.stencil(x, [1, -2, 1], axes=-1))
+    for name in ("mean", "var", "std"):
+        assert torch.equal(getattr(lt, name)(x, dim=(1,), keepdim=True), getattr(ls, name)(x, 1, keepdims=True))
+    assert torch.equal(lt.dot(x, x, dim=1), ls.dot(x, x, 1)) and torch.equal(lt.dot(x, x), ls.vdot(x, x)) and torch.equal(lt.cumsum(x, dim=0), ls.cumsum(x, 0))
+    assert torch.equal(lt.rms_norm(x, dim=0), ls.rms_norm(x, 0)) and torch.equal(lt.std(x, correction=1), ls.std(x, ddof=1))
+    for call in (lambda: lt.sum(x, 0, dim=0), lambda: lt.rms_norm(x, 0, dim=0), lambda: lt.cumsum(x, 0, dim=1)):
+        with pytest.raises(ls.InvalidArgument, match="axis and dim"):
+            call()
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        assert torch.equal(lt.convert(x, dtype, axes=(1, 0), scale=3.0), ls.convert(x, dtype, axes=(1, 0), scale=3.0))
     offsets = torch.tensor([0, 10, 40], device=device)
     for name in ("segment_sum", "segment_norm", "segment_square_sum"):
         assert torch.equal(getattr(lt, name)(x[0], offsets), getattr(ls, name)(x[0], offsets))
@@ -118,6 +130,15 @@ def test_rows_have_the_gradients_of_torch():
     w = torch.ones(30, requires_grad=True)
     layer(x, w).backward()
     assert x.grad.shape == x.shape and w.grad.shape == w.shape
+
+
+def test_the_deviation_of_equal_elements_has_no_slope():
+    x = torch.full((3, 4), 2.5, requires_grad=True)
+    lt.std(x, 1).sum().backward()
+    assert torch.equal(x.grad, torch.zeros(3, 4))
+    y = torch.randn(3, 4, requires_grad=True)
+    lt.convert(y, torch.float64, scale=3.0).sum().backward()
+    assert torch.equal(y.grad, torch.full((3, 4), 3.0)) and y.grad.dtype == torch.float32
 
 
 def test_a_norm_of_nothing_has_no_slope():
@@ -179,7 +200,7 @@ def test_what_has_no_gradient_says_so():
 def test_vmap_changes_no_bit(device):
     x = torch.randn(3, 5, 64, device=device)
     vmap = torch.vmap
-    for name in ("sum", "norm", "max", "argmin"):
+    for name in ("sum", "norm", "max", "argmin", "mean", "std"):
         f = getattr(lt, name)
         assert torch.equal(vmap(f)(x), torch.stack([f(a) for a in x]))
         assert torch.equal(vmap(lambda a, f=f: f(a, 0), in_dims=1)(x), torch.stack([f(x[:, k], 0) for k in range(5)]))
@@ -189,6 +210,7 @@ def test_vmap_changes_no_bit(device):
     assert torch.equal(got, torch.stack([lt.layer_norm(a, weight=c) for a, c in zip(x, w)]))
     assert torch.equal(vmap(lt.transpose)(x), x.transpose(1, 2))
     assert torch.equal(vmap(lambda a: lt.permute(a, (1, 0)))(x), x.transpose(1, 2))
+    assert torch.equal(vmap(lambda a: lt.convert(a, torch.float16, axes=(1, 0)))(x), x.half().transpose(1, 2))
     assert torch.equal(vmap(lambda a: lt.stencil(a, STAR))(x), torch.stack([lt.stencil(a, STAR) for a in x]))
     assert torch.equal(vmap(lambda a: lt.shuffle(a, "xor", 1))(x), torch.stack([lt.shuffle(a, "xor", 1) for a in x]))
     offsets = torch.tensor([0, 3, 64], device=device)

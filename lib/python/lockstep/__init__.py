@@ -22,6 +22,7 @@ from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, 
                     tanh, transpose, var, vdot)
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
+from ._filters import correlate, correlate_separable, uniform_filter
 from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, TuningInfo, VariantInfo, backends, devices, empty, get_include,
                     get_library, last_run, model_info, record, spec, tuning_info, variants_of, verify)
 from ._stencils import correlate1d, laplace_weights, star
@@ -36,7 +37,7 @@ vector_norm = norm
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
            "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow",
            "Plan", "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "all", "any", "argmax",
-           "argmin", "backend", "backends", "convert", "correlate1d", "count_nonzero", "cummax", "cummin", "cumsum",
+           "argmin", "backend", "backends", "convert", "correlate", "correlate1d", "correlate_separable", "count_nonzero", "cummax", "cummin", "cumsum",
            "default_context", "devices", "dot", "empty", "erf", "exp", "expm1", "gelu", "gelu_tanh", "get_include",
            "get_library", "get_num_threads", "group", "l1_distance", "l1_norm", "laplace_weights", "last_run", "layer_norm",
            "log", "log1p", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmin", "nansum",
@@ -45,5 +46,5 @@ __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "
            "segment_count_nonzero", "segment_max", "segment_min", "segment_nanmax", "segment_nanmin", "segment_nansum",
            "segment_norm", "segment_prod", "segment_square_sum", "segment_sum", "set_num_threads", "shuffle", "sigmoid",
            "silu", "softplus", "spec", "sqrt", "square_sum", "squared_distance", "star", "std", "stencil", "sum",
-           "synchronize", "tanh", "transpose", "tuning_info", "var", "variants", "variants_of", "vdot", "vector_norm",
+           "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var", "variants", "variants_of", "vdot", "vector_norm",
            "verify"]

@@ -96,7 +96,7 @@ def _norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, 
         raise Unsupported(f"ord is {ord}; deterministic() has the 2-norm only: write another as a sum")
     wanted = dtype or x.dtype
     wide = "float64" if wanted == torch.float64 else None
-    return _to(_core.norm(_supported(_to(x, dtype)), _axes(x, dim), keepdims=keepdim, dtype=wide), wanted)
+    return _to(_core.norm(_supported(_to(x, dtype)), axis=_axes(x, dim), keepdims=keepdim, dtype=wide), wanted)
 
 
 def _extreme(name: str) -> None:

@@ -513,6 +513,23 @@ def packed(x: Any, name: Any) -> Any:
     raise BufferError(f"{name} has strides that lockstep does not take, and no library to make a packed copy; make one")
 
 
+def space_of(x: Any) -> Any:
+    """The namespace that x's library computes in, and x as an array of it."""
+    library = _library(x)
+    if library in (NUMPY, BUFFER, OWN):
+        try:
+            return importlib.import_module("numpy"), x if library == NUMPY else as_numpy(x)
+        except BufferError:
+            pass  # memory of a device
+    if library in (TORCH, CUPY):
+        return sys.modules["torch" if library == TORCH else "cupy"], x
+    if library == JAX:
+        return sys.modules["jax"].numpy, x
+    if library == ARRAY_API:
+        return x.__array_namespace__(), x
+    raise Unsupported(f"x is a {type(x).__module__}.{type(x).__qualname__}, whose library computes nothing here; give it to one that has, as torch.from_dlpack(x)")
+
+
 WIDER = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": "int32", "uint8": "int32", "uint16": "int32",
          "bool": "int32", "uint32": "int64"}
 

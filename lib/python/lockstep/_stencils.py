@@ -7,10 +7,10 @@ from ._errors import InvalidArgument, whole_number
 from ._kinds import rank_of
 
 
-_Mode = Literal["reflect", "mirror", "nearest", "wrap", "constant", "valid", "grid-mirror", "grid-wrap", "grid-constant"]
+Mode = Literal["reflect", "mirror", "nearest", "wrap", "constant", "valid", "grid-mirror", "grid-wrap", "grid-constant"]
 
 
-def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode: _Mode = "reflect", cval: float = 0.0,
+def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode: Mode = "reflect", cval: float = 0.0,
                 origin: int = 0, out: Any = None, **options: Any) -> Any:
     """Correlate along one axis, as `scipy.ndimage.correlate1d`.
 

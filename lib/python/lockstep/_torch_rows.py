@@ -110,21 +110,21 @@ _gradient("cumsum", _cumsum_backward, _cumsum_setup)
 _vmap("cumsum", _cumsum_vmap)
 
 
-def normalize(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-12) -> Tensor:
+def normalize(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, dim: int | Sequence[int] | None = None, eps: float = 1e-12) -> Tensor:
     """`lockstep.normalize` with gradients of x, weight and bias."""
-    return _call("normalize", x, _listed(axis), weight, bias, eps)
+    return _call("normalize", x, _listed(axis, dim, -1), weight, bias, eps)
 
 
-def rms_norm(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-6) -> Tensor:
+def rms_norm(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, dim: int | Sequence[int] | None = None, eps: float = 1e-6) -> Tensor:
     """`lockstep.rms_norm` with gradients of x, weight and bias."""
-    return _call("rms_norm", x, _listed(axis), weight, bias, eps)
+    return _call("rms_norm", x, _listed(axis, dim, -1), weight, bias, eps)
 
 
-def layer_norm(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(x: Tensor, axis: int | Sequence[int] = -1, *, weight: Tensor | None = None, bias: Tensor | None = None, dim: int | Sequence[int] | None = None, eps: float = 1e-5) -> Tensor:
     """`lockstep.layer_norm` with gradients of x, weight and bias."""
-    return _call("layer_norm", x, _listed(axis), weight, bias, eps)
+    return _call("layer_norm", x, _listed(axis, dim, -1), weight, bias, eps)
 
 
-def cumsum(x: Tensor, axis: int = -1, *, dtype: torch.dtype | None = None) -> Tensor:
+def cumsum(x: Tensor, axis: int = -1, *, dtype: torch.dtype | None = None, dim: int | None = None) -> Tensor:
     """`lockstep.cumsum` along an axis, with a gradient."""
-    return _call("cumsum", x, axis, dtype)
+    return _call("cumsum", x, (_listed(axis, dim, -1) or [-1])[0], dtype)

@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 
 from . import _core
-from .torch import _axes, _call, _gradient, _library, _listed, _over, _plain, _register, _result_dtype, _vmap
+from ._errors import whole_numbers
+from .torch import _Axis, _axes, _call, _gradient, _library, _listed, _over, _plain, _register, _result_dtype, _vmap
 
 _library.define("dot(Tensor x, Tensor y, int[]? axis=None, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
 _library.define("mean(Tensor x, int[]? axis=None, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
-_library.define("var(Tensor x, int[]? axis=None, int correction=0, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
+for _name in ("var", "std"):
+    _library.define(f"{_name}(Tensor x, int[]? axis=None, int correction=0, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
+_library.define("convert(Tensor x, ScalarType dtype, int[]? axes=None, float scale=1.0) -> Tensor")
 
 
 def _settings(axis: Sequence[int] | None, keepdims: bool, dtype: torch.dtype | None) -> dict[str, Any]:
@@ -35,9 +38,19 @@ _register("dot", lambda x, y, axis=None, keepdims=False, dtype=None: _core.dot(_
           lambda x, y, axis=None, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
 _register("mean", lambda x, axis=None, keepdims=False, dtype=None: _core.mean(_plain(x), **_settings(axis, keepdims, dtype)),
           lambda x, axis=None, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
-_register("var", lambda x, axis=None, correction=0, keepdims=False, dtype=None:
-          _core.var(_plain(x), correction=correction, **_settings(axis, keepdims, dtype)),
-          lambda x, axis=None, correction=0, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
+
+
+def _spread(name: str) -> None:
+    function = getattr(_core, name)
+    _register(name, lambda x, axis=None, correction=0, keepdims=False, dtype=None:
+              function(_plain(x), correction=correction, **_settings(axis, keepdims, dtype)),
+              lambda x, axis=None, correction=0, keepdims=False, dtype=None: _fake(x, axis, keepdims, dtype))
+
+
+_spread("var")
+_spread("std")
+_register("convert", lambda x, dtype, axes=None, scale=1.0: _core.convert(_plain(x), dtype, axes=None if axes is None else tuple(axes), scale=scale),
+          lambda x, dtype, axes=None, scale=1.0: x.new_empty(x.shape if axes is None else [x.shape[k] for k in axes], dtype=dtype))
 
 
 # ---- gradients ---------------------------------------------------------------
@@ -75,11 +88,18 @@ def _mean_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
 
 def _var_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, ctx.axis, ctx.correction, ctx.keepdims = inputs[:4]
-    ctx.save_for_backward(x)
+    ctx.save_for_backward(x, output)
+
+
+def _std_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    # 0 where all elements are equal, as PyTorch has it.
+    _, root = ctx.saved_tensors
+    flat = root == 0
+    return _var_backward(ctx, torch.where(flat, 0.0, g.double() / (2 * torch.where(flat, 1.0, root.double()))))
 
 
 def _var_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
-    x, = ctx.saved_tensors
+    x, _ = ctx.saved_tensors
     axes = _axes(x, ctx.axis)
     n = prod(x.shape[k] for k in axes)
     centred = x.double() - _call("mean", x, axes, True, torch.float64)
@@ -89,6 +109,20 @@ def _var_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
 _gradient("dot", _dot_backward, _dot_setup)
 _gradient("mean", _mean_backward, _mean_setup)
 _gradient("var", _var_backward, _var_setup)
+_gradient("std", _std_backward, _var_setup)
+
+
+def _convert_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, _, axes, ctx.scale = (*inputs, None, 1.0)[:4]
+    ctx.axes, ctx.dtype = range(x.ndim) if axes is None else [k % x.ndim for k in axes], x.dtype
+
+
+def _convert_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    back = [list(ctx.axes).index(k) for k in range(len(ctx.axes))]
+    return _call("convert", g, ctx.dtype, back, ctx.scale), None, None, None
+
+
+_gradient("convert", _convert_backward, _convert_setup)
 
 
 # ---- vmap --------------------------------------------------------------------
@@ -121,20 +155,42 @@ def _moments_vmap(name: str) -> None:
 _vmap("dot", _dot_vmap)
 _moments_vmap("mean")
 _moments_vmap("var")
+_moments_vmap("std")
+
+
+def _convert_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, dtype: torch.dtype, axes: Sequence[int] | None = None, scale: float = 1.0) -> tuple[Tensor, int]:
+    x = x.movedim(dims[0], 0)
+    return _call("convert", x, dtype, None if axes is None else [0, *(k % (x.ndim - 1) + 1 for k in axes)], scale), 0
+
+
+_vmap("convert", _convert_vmap)
 
 
 # ---- functions ---------------------------------------------------------------
-def dot(x: Tensor, y: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+def dot(x: Tensor, y: Tensor, axis: _Axis = None, *, keepdims: bool = False, dtype: torch.dtype | None = None,
+        dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.dot` with gradients of both arrays."""
-    return _call("dot", x, y, _listed(axis), keepdims, dtype)
+    return _call("dot", x, y, _listed(axis, dim), keepdims or keepdim, dtype)
 
 
-def mean(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+def mean(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dtype: torch.dtype | None = None,
+         dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.mean` with a gradient."""
-    return _call("mean", x, _listed(axis), keepdims, dtype)
+    return _call("mean", x, _listed(axis, dim), keepdims or keepdim, dtype)
 
 
-def var(x: Tensor, axis: int | Sequence[int] | None = None, *, correction: int = 0, keepdims: bool = False,
-        dtype: torch.dtype | None = None) -> Tensor:
+def var(x: Tensor, axis: _Axis = None, *, correction: int = 0, keepdims: bool = False,
+        dtype: torch.dtype | None = None, dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.var` with a gradient. PyTorch's own `correction` is 1 by default, this one 0."""
-    return _call("var", x, _listed(axis), correction, keepdims, dtype)
+    return _call("var", x, _listed(axis, dim), correction, keepdims or keepdim, dtype)
+
+
+def std(x: Tensor, axis: _Axis = None, *, correction: int = 0, keepdims: bool = False,
+        dtype: torch.dtype | None = None, dim: _Axis = None, keepdim: bool = False) -> Tensor:
+    """`lockstep.std` with a gradient, which is 0 where all elements are equal. PyTorch's own `correction` is 1 by default, this one 0."""
+    return _call("std", x, _listed(axis, dim), correction, keepdims or keepdim, dtype)
+
+
+def convert(x: Tensor, dtype: torch.dtype, *, axes: Sequence[int] | None = None, scale: float = 1.0) -> Tensor:
+    """`lockstep.convert` with a gradient, which goes back through the same scale and axes."""
+    return _call("convert", x, dtype, None if axes is None else list(whole_numbers(axes, "axes")), float(scale))

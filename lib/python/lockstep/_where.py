@@ -1,15 +1,12 @@
 """`where` and `initial` of reductions: a copy with the value that changes nothing in place of elements that are left out, and one more join
 of each result with the first value. What is computed is computed by lockstep's own operations, so the bits are the same everywhere."""
-import importlib
 import re
-import sys
 from math import prod as product
 from typing import Any
 
 from . import _core
-from ._errors import Empty, InvalidArgument, Unsupported, UnsupportedDtype, whole_number
-from ._kinds import (ARRAY_API, BUFFER, CUPY, JAX, NUMPY, OWN, TORCH, as_numpy, dtype_name, exact_quotients, is_integer, library_of, name_of_type,
-                     widened)
+from ._errors import Empty, InvalidArgument, UnsupportedDtype, whole_number
+from ._kinds import dtype_name, exact_quotients, is_integer, library_of, name_of_type, space_of, widened
 
 # What changes no result of a reduction; extremes have their type's ends.
 _NEUTRAL = {"sum": 0, "square_sum": 0, "norm": 0, "l1_norm": 0, "nansum": 0, "prod": 1, "any": 0, "all": 1, "count_nonzero": 0}
@@ -19,7 +16,7 @@ _MOMENTS = ("mean", "var", "std", "mean_var")
 def reduce(function: Any, x: Any, keywords: dict[str, Any]) -> Any:
     """function(x, where=, initial=, ...)."""
     where, initial, name = keywords.pop("where", None), keywords.pop("initial", None), function.__name__
-    space, x = _space(x)
+    space, x = space_of(x)
     if where is not None:
         if keywords.get("copy") is False:
             raise BufferError("copy is False, but where needs a copy of x; leave one of them away")
@@ -31,23 +28,6 @@ def reduce(function: Any, x: Any, keywords: dict[str, Any]) -> Any:
             _none_empty(name, mask, keywords)
         x = space.where(mask, x, _number(space, x, _end(name, x) if extreme else _NEUTRAL[name]))
     return function(x, **keywords) if initial is None else _joined(space, function, name, x, initial, keywords)
-
-
-def _space(x: Any) -> Any:
-    """The namespace that x's library computes in, and x as an array of it."""
-    library = library_of(x)
-    if library in (NUMPY, BUFFER, OWN):
-        try:
-            return importlib.import_module("numpy"), x if library == NUMPY else as_numpy(x)
-        except BufferError:
-            pass  # memory of a device
-    if library in (TORCH, CUPY):
-        return sys.modules["torch" if library == TORCH else "cupy"], x
-    if library == JAX:
-        return sys.modules["jax"].numpy, x
-    if library == ARRAY_API:
-        return x.__array_namespace__(), x
-    raise Unsupported(f"x is a {type(x).__module__}.{type(x).__qualname__}, whose library has no where(); give it to one that has, as torch.from_dlpack(x)")
 
 
 def _number(space: Any, x: Any, value: Any, dtype: Any = None) -> Any:

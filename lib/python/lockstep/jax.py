@@ -26,7 +26,7 @@ from ._info import spec
 from ._kinds import dtype_name
 from ._stencils import Star, border_of
 
-__all__ = ["argmax", "argmin", "cumsum", "dot", "layer_norm", "max", "min", "norm", "normalize", "permute", "rms_norm", "square_sum", "stencil", "sum", "transpose"]
+__all__ = ["argmax", "argmin", "convert", "cumsum", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "square_sum", "stencil", "sum", "transpose", "var"]
 
 _jax: Any = jax
 _ffi: Any = _jax.ffi
@@ -47,7 +47,7 @@ def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, 
     specs = [spec(a.shape, a.dtype.name) for a in arrays]
     keywords = dict(settings)
     if axes is not None:
-        keywords["axes" if name in ("permute", "stencil") else "axis"] = axes
+        keywords["axes" if name in ("permute", "stencil", "convert") else "axis"] = axes
     if name == "stencil":  # of a star, whatever their number
         keywords["weights"] = Star(keywords["weights"], 0)
     if name == "dot":
@@ -66,7 +66,7 @@ def _behind(name: str, axes: Any) -> Any:
     """The axes of one of a batch, counted in the batch."""
     if name == "transpose":
         return None
-    if name == "permute":
+    if name in ("permute", "convert"):
         return (0, *(k + 1 for k in axes))
     return axes + 1 if isinstance(axes, int) else tuple(k + 1 for k in axes)
 
@@ -193,6 +193,44 @@ def argmin(x: Array, axis: int | Sequence[int] | None = None, *, keepdims: bool 
     return _operation("argmin", (), _axes(x, axis), _settings(keepdims, None))(x)
 
 
+# ---- means and variances ------------------------------------------------------
+# C writes both beside one another.
+@functools.partial(_jax.custom_vjp, nondiff_argnums=(0, 1, 2, 3))
+def _moment(which: int, axes: tuple[int, ...], correction: int, dtype: str | None, x: Array) -> Array:
+    settings = (("correction", correction), *((("dtype", dtype),) if dtype else ()))
+    return _operation("mean_var", (), axes, settings)(x)[..., which]
+
+
+def _moment_backward(which: int, axes: tuple[int, ...], correction: int, dtype: str | None, x: Array, g: Array) -> tuple[Array]:
+    wide = "float64" if _jax.config.jax_enable_x64 else "float32"
+    n = functools.reduce(lambda a, k: a * x.shape[k], axes, 1)
+    share = _over(g, x, axes, False).astype(wide) / (n - correction * which)
+    if which:
+        share = share * (2 * (x.astype(wide) - _over(_moment(0, axes, 0, wide, x), x, axes, False)))
+    return share.astype(x.dtype),
+
+
+_moment.defvjp(lambda which, axes, correction, dtype, x: (_moment(which, axes, correction, dtype, x), x), _moment_backward)
+
+
+def _moments(which: int, x: Array, axis: int | Sequence[int] | None, correction: int, keepdims: bool, dtype: Any) -> Array:
+    x = jnp.asarray(x)
+    axes = _axes(x, axis)
+    moved, _, last = _moved(x, axes)
+    result = _moment(which, last, whole_number(correction, "correction"), _plain(dtype), moved)
+    return jnp.expand_dims(result, axes) if keepdims else result
+
+
+def mean(x: Array, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: Any = None) -> Array:
+    """`lockstep.mean` of floats, with a gradient."""
+    return _moments(0, x, axis, 0, keepdims, dtype)
+
+
+def var(x: Array, axis: int | Sequence[int] | None = None, *, correction: int = 0, keepdims: bool = False, dtype: Any = None) -> Array:
+    """`lockstep.var` of floats, with a gradient."""
+    return _moments(1, x, axis, correction, keepdims, dtype)
+
+
 # ---- products ----------------------------------------------------------------
 @functools.partial(_jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def _dot(axes: tuple[int, ...], keepdims: bool, dtype: str | None, x: Array, y: Array) -> Array:
@@ -241,6 +279,24 @@ def permute(x: Array, axes: Sequence[int]) -> Array:
     """`lockstep.permute` with a gradient."""
     x = jnp.asarray(x)
     return _permute(_axes(x, tuple(axes)), x)
+
+
+@functools.partial(_jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def _convert(dtype: str, axes: tuple[int, ...], scale: float, x: Array) -> Array:
+    return _operation("convert", (), axes, (("dtype", dtype), ("scale", scale)))(x)
+
+
+def _convert_backward(dtype: str, axes: tuple[int, ...], scale: float, like: Array, g: Array) -> tuple[Array]:
+    return _convert(like.dtype.name, tuple(axes.index(k) for k in range(len(axes))), scale, g),
+
+
+_convert.defvjp(lambda dtype, axes, scale, x: (_convert(dtype, axes, scale, x), jnp.zeros((), x.dtype)), _convert_backward)
+
+
+def convert(x: Array, dtype: Any, *, axes: Sequence[int] | None = None, scale: float = 1.0) -> Array:
+    """`lockstep.convert` with a gradient, which goes back through the same scale and axes."""
+    x = jnp.asarray(x)
+    return _convert(dtype_name(dtype), _axes(x, axes), float(scale), x)
 
 
 # ---- running sums and stencils -----------------------------------------------

@@ -2,6 +2,7 @@
 
 `import lockstep.torch` registers ``torch.ops.lockstep.*`` for CPU and CUDA tensors; the functions here call them. Results
 have the bits of the functions of `lockstep`; so have gradients, which are made of the same operations, copies and products.
+Axes go by PyTorch's names too: ``dim`` is ``axis``, ``keepdim`` is ``keepdims``.
 
 >>> import torch, lockstep.torch as lt  # doctest: +SKIP
 >>> x = torch.randn(3, 4, requires_grad=True)  # doctest: +SKIP
@@ -21,10 +22,10 @@ from ._deterministic import deterministic
 from ._errors import InvalidArgument, whole_numbers
 from ._torch_clip import clip_grad_norm_, total_norm
 
-__all__ = ["argmax", "argmin", "clip_grad_norm_", "cumsum", "deterministic", "dot", "erf", "exp", "expm1", "gelu", "gelu_tanh",
+__all__ = ["argmax", "argmin", "clip_grad_norm_", "convert", "cumsum", "deterministic", "dot", "erf", "exp", "expm1", "gelu", "gelu_tanh",
            "layer_norm", "log", "log1p", "max", "mean", "min", "norm", "normalize", "permute", "reciprocal", "rms_norm", "rsqrt",
            "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
-           "sigmoid", "silu", "softplus", "sqrt", "square_sum", "stencil", "sum", "tanh", "total_norm", "transpose", "var"]
+           "sigmoid", "silu", "softplus", "sqrt", "square_sum", "std", "stencil", "sum", "tanh", "total_norm", "transpose", "var"]
 
 _torch: Any = torch.library
 _library = _torch.Library("lockstep", "DEF")
@@ -77,7 +78,7 @@ def _reduction(name: str) -> None:
 
     def kernel(x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
         keywords = {} if dtype is None else {"dtype": dtype}
-        result: Tensor = function(_plain(x), None if axis is None else tuple(axis), keepdims=keepdims, **keywords)
+        result: Tensor = function(_plain(x), axis=None if axis is None else tuple(axis), keepdims=keepdims, **keywords)
         return result
 
     def fake(x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
@@ -294,7 +295,15 @@ _vmap("shuffle", lambda info, dims, x, kind, operand, width=32: (_call("shuffle"
 
 
 # ---- functions ---------------------------------------------------------------
-def _listed(axis: int | Sequence[int] | None) -> list[int] | None:
+_Axis = int | Sequence[int] | None
+
+
+def _listed(axis: _Axis, dim: _Axis = None, default: int | None = None) -> list[int] | None:
+    """The axes by lockstep's name of them or by PyTorch's."""
+    if dim is not None:
+        if axis != default:
+            raise InvalidArgument("axis and dim are two names of one argument; give one of them")
+        axis = dim
     return None if axis is None else list(whole_numbers(axis))
 
 
@@ -308,39 +317,39 @@ def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
     return _call("permute", x, list(axes))
 
 
-def sum(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+def sum(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.sum` with a gradient."""
-    return _call("sum", x, _listed(axis), keepdims, dtype)
+    return _call("sum", x, _listed(axis, dim), keepdims or keepdim, dtype)
 
 
-def square_sum(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+def square_sum(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.square_sum` with a gradient."""
-    return _call("square_sum", x, _listed(axis), keepdims, dtype)
+    return _call("square_sum", x, _listed(axis, dim), keepdims or keepdim, dtype)
 
 
-def norm(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+def norm(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.norm` with a gradient, which is 0 where the norm is."""
-    return _call("norm", x, _listed(axis), keepdims, dtype)
+    return _call("norm", x, _listed(axis, dim), keepdims or keepdim, dtype)
 
 
-def max(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+def max(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.max`; the gradient goes to the first of equals."""
-    return _call("max", x, _listed(axis), keepdims)
+    return _call("max", x, _listed(axis, dim), keepdims or keepdim)
 
 
-def min(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+def min(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.min`; the gradient goes to the first of equals."""
-    return _call("min", x, _listed(axis), keepdims)
+    return _call("min", x, _listed(axis, dim), keepdims or keepdim)
 
 
-def argmax(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.argmax`."""
-    return _call("argmax", x, _listed(axis), keepdims)
+    return _call("argmax", x, _listed(axis, dim), keepdims or keepdim)
 
 
-def argmin(x: Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, axis: _Axis = None, *, keepdims: bool = False, dim: _Axis = None, keepdim: bool = False) -> Tensor:
     """`lockstep.argmin`."""
-    return _call("argmin", x, _listed(axis), keepdims)
+    return _call("argmin", x, _listed(axis, dim), keepdims or keepdim)
 
 
 def segment_sum(x: Tensor, offsets: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
@@ -387,4 +396,4 @@ from ._torch_functions import (erf, exp, expm1, gelu, gelu_tanh, log, log1p, rec
                                softplus, sqrt, tanh)
 from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  (they need what stands above)
 from ._torch_stencils import stencil  # noqa: E402
-from ._torch_sums import dot, mean, var  # noqa: E402
+from ._torch_sums import convert, dot, mean, std, var  # noqa: E402
