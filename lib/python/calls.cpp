@@ -265,6 +265,8 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if (!make_result(s, p.description, *p.x.use, p.set.out, p.set.stream, r) || !place(s, *p.x.use, r.dst, p.description))
     return nullptr;
   PyObject* const done = execute(s, p.description, p.set, *p.x.use, r);
+  if (done && o.what == task::normalize && !warn_of_rows(o, p.description, *p.x.use, r.dst))
+    return Py_DECREF(done), nullptr;
   if (!scoped && done && is_brief(p.description, p.set, *p.set.context, *p.x.use, r.dst)) keep(s, p, r, a, n, keywords);
   if (done || !p.may_widen() || !is_narrow(dtype_of(p.x.direct.type)) ||
       !PyErr_ExceptionMatches(s.errors[LOCKSTEP_UNSUPPORTED]))

@@ -1,8 +1,11 @@
 // rows.cpp - the C descriptions of normalize and scan.
 // Idea    rows of normalize are the last axes, packed, those before them one stride apart; a scan's sequence is one
 //         axis, or all. What lies otherwise is moved by permute, in lockstep/_kinds.py, and the result moved back.
-#include "call.hpp"
+#include <algorithm>
+#include <cmath>
+
 #include "layout.hpp"
+#include "operations.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -240,6 +243,60 @@ bool place_scan(state& s, const array& dst, call& c) {
   return sequences_of(dst, c.inner, &c.scan.dst_element_stride, &c.scan.dst_sequence_stride) ||
          raise(s, LOCKSTEP_INVALID_ARGUMENT,
                "out has axes that are not one stride apart; give one that lies as x does, or leave it away");
+}
+
+namespace {
+
+// Rows in memory as doubles.
+double element_at(const void* data, lockstep_dtype dtype, int64_t i) {
+  return dtype == LOCKSTEP_F64 ? static_cast<const double*>(data)[i]
+                               : static_cast<double>(static_cast<const float*>(data)[i]);
+}
+
+enum class trouble { none, range, mean };
+
+// What is wrong with row y of x, as its first element that has a weight tells.
+trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void* y, int64_t begin) {
+  int64_t k = 0;
+  const auto weight = [&] { return d.weight ? element_at(d.weight, d.weight_dtype, k) : 1; };
+  while (k < d.length && (x[k] == 0 || weight() == 0)) ++k;
+  if (k == d.length || !std::isfinite(x[k])) return trouble::none;
+  const double result = element_at(y, d.result, begin + k);
+  if (d.kind == LOCKSTEP_NORMALIZE_RMS && std::isfinite(result) && (result != 0 || d.bias || std::fabs(x[k]) < 1e-100))
+    return trouble::none;
+  const bool equal = std::all_of(x, x + d.length, [&](double v) { return v == x[0]; });  // mostly the second is not
+  if (d.kind == LOCKSTEP_NORMALIZE_LAYER && equal) {
+    const double moved = result - (d.bias ? element_at(d.bias, d.weight_dtype, k) : 0);
+    return std::fabs(moved) > 1e-6 * std::fabs(weight()) ? trouble::mean : trouble::none;
+  }
+  if (std::isfinite(result)) {  // elements that are the mean give 0; of a whole row it is the range
+    if (d.bias || result != 0) return trouble::none;
+    for (int64_t i = k; i < d.length; ++i)
+      if (element_at(y, d.result, begin + i) != 0) return trouble::none;
+  }
+  return std::all_of(x, x + d.length, [](double v) { return std::isfinite(v); }) ? trouble::range : trouble::none;
+}
+
+}  // namespace
+
+bool warn_of_rows(const operation& o, const call& c, const array& x, const array& dst) {
+  const lockstep_normalize_desc& d = c.normalize;
+  if (d.dtype != LOCKSTEP_F64 || d.kind == LOCKSTEP_NORMALIZE_L2 || d.residual || x.on_device() || dst.on_device() ||
+      x.data == dst.data || (d.result != LOCKSTEP_F64 && d.result != LOCKSTEP_F32) || d.length == 0)
+    return true;
+  for (int64_t row = 0; row < d.count; ++row) {
+    const trouble found =
+        judge_row(d, reinterpret_cast<const double*>(x.data) + row * d.src_stride, dst.data, row * d.dst_stride);
+    if (found == trouble::none) continue;
+    const char* const text =
+        found == trouble::range
+            ? "%s: squares in row %lld of x leave the range of float64, so that its result is 0 or not finite; scale x "
+              "before, or take normalize, which rescales"
+            : "%s: the elements of row %lld of x are equal, and its result is the rounding of their mean divided by "
+              "nearly 0; subtract each row's first element before, or give a larger eps";
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, text, o.name, static_cast<long long>(row)) == 0;
+  }
+  return true;
 }
 
 }  // namespace lockstep::python

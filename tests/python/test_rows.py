@@ -226,3 +226,25 @@ def test_rows_beside_those_of_torch():
     assert half.dtype == torch.bfloat16
     with pytest.raises((ls.InvalidArgument, BufferError), match="weight requires a gradient|detach"):
         ls.rms_norm(x, weight=torch.ones(30, requires_grad=True))
+
+
+def test_rows_beyond_the_range_of_doubles_warn():
+    """What is silently 0, infinite or a rounding error warns, and what is right does not."""
+    rng = np.random.default_rng(4)
+    big, small, ordinary = rng.standard_normal((3, 9)) * 1e200, rng.standard_normal((3, 9)) * 1e-200, rng.standard_normal((3, 9))
+    w = np.array([0.0, *[2.0] * 8])
+    for call in (lambda: ls.rms_norm(big), lambda: ls.rms_norm(small, eps=0), lambda: ls.layer_norm(big), lambda: ls.layer_norm(small, eps=0), lambda: ls.rms_norm(big, weight=w),
+                 lambda: ls.rms_norm(big, 0), lambda: ls.rms_norm(big, dtype="float32"), lambda: ls.layer_norm(np.array([ordinary[0], big[0]]))):
+        with pytest.warns(RuntimeWarning, match="of x leave the range of float64.*normalize"):
+            call()
+    flat = np.full((2, 999), 1e15 + 0.3)
+    assert ls.layer_norm(flat[:, :2]).tolist() == [[0, 0], [0, 0]]
+    for call in (lambda: ls.layer_norm(flat), lambda: ls.layer_norm(np.full((2, 3), 0.1), eps=0), lambda: ls.layer_norm(flat, weight=np.ones(999), bias=np.ones(999))):
+        with pytest.warns(RuntimeWarning, match="row 0 of x are equal.*larger eps"):
+            call()
+    # Right results, infinities that were given, rows of zeros, and other types are silent (these tests take warnings for errors).
+    infinite = ordinary.copy()
+    infinite[1, 4] = np.inf
+    for x in (ordinary, ordinary * 1e100, ordinary * 1e-100, np.zeros((2, 5)), infinite, flat.astype("f4"), np.full((2, 5), 4.0), np.ones((3, 1))):
+        ls.rms_norm(x), ls.layer_norm(x), ls.rms_norm(x, weight=np.zeros(x.shape[1], x.dtype))
+    ls.normalize(big), ls.rms_norm(ordinary, eps=0), ls.layer_norm(np.zeros((2, 4)), eps=0), ls.layer_norm(np.full((2, 3), 0.1))
