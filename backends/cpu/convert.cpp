@@ -1,4 +1,4 @@
-// convert.cpp - dst = src * scale as another float type, axes in any order; map: dst = function(src) * scale.
+// convert.cpp - dst = src * scale as another type, axes in any order; map: dst = function(src) * scale.
 // Idea    Axes are fused as those of a permute. Where both sides run along one axis, runs are converted as they are
 //         copied. Where src runs along one and dst along another, a block of rows of src is converted into the L1 and
 //         transposed from there; all else goes by a few hundred elements that are gathered, converted and put in place.
@@ -33,18 +33,24 @@ struct conversion {
   using kernel = void (*)(const void* src, void* dst, int64_t n, double scale, bool stream);
   kernel plain, widen, round;
   void (*function)(double* x, int64_t n);  // nullptr: convert
+  const integer_kernels* integers;         // nullptr: both types are floats
+  lockstep_dtype dtype, result;
   double scale;
   move_axes axes;
   double moved;  // bytes, both ways
 
   conversion(const lockstep_queue& queue, const lockstep_call& call)
-      : conversion(converters(queue.kernels), call.convert,
+      : conversion(converters(queue.kernels), lockstep::cpu::integers(queue.kernels), call.convert,
                    call.op == LOCKSTEP_MAP ? functions_of(queue.kernels).apply[call.map.function] : nullptr) {}
-  conversion(const convert_kernels& kernels, const lockstep_convert_desc& d, void (*of)(double*, int64_t))
-      : plain(kernels.run[d.dtype - 1][d.result - 1]),
-        widen(kernels.run[d.dtype - 1][LOCKSTEP_F64 - 1]),
-        round(kernels.run[LOCKSTEP_F64 - 1][d.result - 1]),
+  conversion(const convert_kernels& kernels, const integer_kernels& of_integers, const lockstep_convert_desc& d,
+             void (*of)(double*, int64_t))
+      : plain(kernels.run[float_of(d.dtype)][float_of(d.result)]),
+        widen(kernels.run[float_of(d.dtype)][LOCKSTEP_F64 - 1]),
+        round(kernels.run[LOCKSTEP_F64 - 1][float_of(d.result)]),
         function(of),
+        integers(is_integer(d.dtype) || is_integer(d.result) ? &of_integers : nullptr),
+        dtype(d.dtype),
+        result(d.result),
         scale(d.scale) {
     axes.from = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
     axes.to = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
@@ -57,8 +63,42 @@ struct conversion {
     moved = elements * static_cast<double>(axes.from + axes.to);
   }
 
+  static bool is_integer(lockstep_dtype d) { return d > LOCKSTEP_F64; }
+  static int float_of(lockstep_dtype d) { return (is_integer(d) ? LOCKSTEP_F64 : d) - 1; }
+
+  // n integers as other integers, or as floats, or floats as integers, by way of doubles.
+  void run_integers(const char* in, char* out, int64_t n, bool stream) const {
+    if (dtype == result && scale == 1 && dtype != LOCKSTEP_BOOL) {
+      memcpy(out, in, static_cast<size_t>(n * axes.to));
+      return;
+    }
+    alignas(line) double x[doubles];
+    alignas(line) int64_t whole[doubles];
+    const int source = dtype - LOCKSTEP_I32, target = result - LOCKSTEP_I32;
+    const bool among = is_integer(dtype) && is_integer(result), odd = scale == 1 && result != LOCKSTEP_F64;
+    for (int64_t some; n > 0; in += some * axes.from, out += some * axes.to, n -= some) {
+      some = std::min(n, doubles);
+      if (among && scale == 1) {
+        integers->to_integers[source](in, whole, some);
+        integers->from_integers[target](whole, out, some);
+        continue;
+      }
+      if (is_integer(dtype))
+        integers->to_doubles[source](in, x, some, odd);
+      else
+        widen(in, x, some, scale, false);
+      if (among)
+        for (int64_t k = 0; k < some; ++k) x[k] *= scale;
+      if (is_integer(result))
+        integers->from_doubles[target](x, out, some);
+      else
+        round(x, out, some, scale, stream);
+    }
+  }
+
   // n elements that are contiguous on both sides.
   void run(const void* src, void* dst, int64_t n, bool stream) const {
+    if (integers != nullptr) return run_integers(static_cast<const char*>(src), static_cast<char*>(dst), n, stream);
     if (function == nullptr) return plain(src, dst, n, scale, stream);
     alignas(line) double x[doubles];
     const auto* in = static_cast<const char*>(src);
@@ -249,8 +289,15 @@ void run_elements(const lockstep_queue& queue, const conversion& c, const char* 
   const move_axes& a = c.axes;
   const tiles::axis inner = a.axes > 0 ? a.axis[a.axes - 1] : tiles::axis{1, 0, 0};
   const tiles outer = a.without(a.axes - 1, a.axes - 1);
-  const auto gather_one = c.axes.from == 2 ? gather<uint16_t> : c.axes.from == 4 ? gather<uint32_t> : gather<uint64_t>;
-  const auto scatter_one = c.axes.to == 2 ? scatter<uint16_t> : c.axes.to == 4 ? scatter<uint32_t> : scatter<uint64_t>;
+  const int64_t from = c.axes.from, to = c.axes.to;
+  const auto gather_one = from == 1   ? gather<uint8_t>
+                          : from == 2 ? gather<uint16_t>
+                          : from == 4 ? gather<uint32_t>
+                                      : gather<uint64_t>;
+  const auto scatter_one = to == 1   ? scatter<uint8_t>
+                           : to == 2 ? scatter<uint16_t>
+                           : to == 4 ? scatter<uint32_t>
+                                     : scatter<uint64_t>;
   over_ranges(queue, matrices_of(outer) * inner.count, gathered, [&](int64_t first, int64_t last) {
     walk in(outer, inner, src, dst, first / inner.count), out(outer, inner, src, dst, first / inner.count);
     in.i = out.i = first % inner.count;

@@ -18,7 +18,17 @@ struct function_kernels {
   void (*apply[LOCKSTEP_FUNCTION_COUNT])(double* x, int64_t n);
 };
 
+// n integers or booleans, by dtype less LOCKSTEP_I32.
+struct integer_kernels {
+  // odd: those beyond 2^53 are rounded to odd, for a second rounding; else to nearest.
+  void (*to_doubles[9])(const void* src, double* x, int64_t n, bool odd);
+  void (*from_doubles[9])(const double* x, void* dst, int64_t n);
+  void (*to_integers[9])(const void* src, int64_t* x, int64_t n);
+  void (*from_integers[9])(const int64_t* x, void* dst, int64_t n);
+};
+
 }  // namespace lockstep::cpu
 
+LOCKSTEP_ISA_TABLES(integer_kernels, integers)
 LOCKSTEP_ISA_TABLES(convert_kernels, converters)
 LOCKSTEP_ISA_TABLES(function_kernels, functions_of)

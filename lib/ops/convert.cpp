@@ -1,4 +1,4 @@
-// convert.cpp - dst = src * scale as another float type, or a function of src, axes in any order: validation.
+// convert.cpp - dst = src * scale as another type, or a function of src, axes in any order: validation.
 #include <algorithm>
 
 #include "../bits/functions.hpp"
@@ -8,9 +8,9 @@
 namespace lockstep::lib {
 namespace {
 
-void require_float(const char* name, lockstep_dtype dtype) {
-  if (lockstep_dtype_kind(dtype) != 'f')
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; convert takes F16, BF16, F32 and F64", name, dtype_text(dtype));
+void require_type(const char* name, lockstep_dtype dtype) {
+  if (lockstep_dtype_bytes(dtype) == 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; convert takes every lockstep_dtype, 1 to 13", name, dtype_text(dtype));
 }
 
 void require_narrow_float(const char* name, lockstep_dtype dtype) {
@@ -52,8 +52,8 @@ void prepare_axes(prepared_call& prepared) {
 }  // namespace
 
 void prepare_convert(prepared_call& prepared) {
-  require_float("dtype", prepared.call.convert.dtype);
-  require_float("result", prepared.call.convert.result);
+  require_type("dtype", prepared.call.convert.dtype);
+  require_type("result", prepared.call.convert.result);
   prepare_axes(prepared);
 }
 

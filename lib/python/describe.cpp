@@ -76,15 +76,27 @@ bool merge_moved(state& s, const array& x, const array& dst, const call& c, move
 }
 }  // namespace
 
+// Any type of the C library's, by its name here.
+static bool read_any_dtype(state& s, PyObject* object, lockstep_dtype* to) {
+  if (!object) return true;
+  const ref name = call_helper(s, "dtype_name", object);
+  if (!name) return false;
+  for (int d = LOCKSTEP_F16; d <= LOCKSTEP_BOOL; ++d)
+    if (PyUnicode_CompareWithASCIIString(name.get(), dtype_name(lockstep_dtype(d))) == 0)
+      return *to = lockstep_dtype(d), true;
+  return raise_dtype(s, "dtype is %R; give a float of 16, 32 or 64 bits, an integer or bool, as \"int8\"", name.get()),
+         false;
+}
+
 bool describe_convert(state& s, const array& x, values& v, call& c) {
   char text[64];
   const lockstep_dtype from = dtype_of(x.type);
-  if (from == 0 || lockstep_dtype_kind(from) != 'f')
-    return raise_dtype(s, "x holds %s; convert takes float16, bfloat16, float32 and float64",
+  if (from == 0)
+    return raise_dtype(s, "x holds %s; convert takes floats of 16, 32 and 64 bits, integers and bool",
                        element_name(x.type, text)),
            false;
   lockstep_dtype to = from;
-  if (!read_result(s, v[kw_dtype], {LOCKSTEP_F64, floats_of_32 | floats_of_16}, &to)) return false;
+  if (!read_any_dtype(s, v[kw_dtype], &to)) return false;
   c.op = LOCKSTEP_CONVERT;
   c.convert = {};
   c.convert.size = sizeof c.convert;

@@ -147,14 +147,14 @@ np.float64(2.0)
 )doc",
 
 "convert(x, dtype, *, axes=None, scale=1.0, "
-DOC_SIGNATURE R"doc(Convert floats to another float type, times a scale, with the axes in any order, in one pass over memory.
+DOC_SIGNATURE R"doc(Convert to another type, times a scale, with the axes in any order, in one pass over memory.
 
 Parameters
 ----------
 x : array
-    Floats of 16, 32 or 64 bits.
+    Floats of 16, 32 or 64 bits, integers or bool; on a GPU floats.
 dtype : dtype
-    "float16", "bfloat16", "float32" or "float64"; it may be that of `x`.
+    A float type, "float16" to "float64", an integer type or "bool"; it may be that of `x`.
 axes : tuple of int, optional
     Axis k of the result is axis ``axes[k]`` of `x`, as for `permute`.
 scale : float, default 1.0
@@ -166,13 +166,18 @@ array
 
 Notes
 -----
-``x * scale`` is rounded to double, then to the result. Values beyond the largest number become infinities. Every NaN becomes the canonical quiet NaN.
+``x * scale`` is rounded to double, then to the result. As floats, values beyond the largest number become infinities, and every NaN
+the canonical quiet NaN; integers without a scale are rounded once. As integers, numbers lose their fraction, as by
+`numpy.ndarray.astype`, but what does not fit becomes the type's least or greatest value, where NumPy wraps, and NaN becomes 0. As bool,
+what is not 0 is True, NaN too.
 
 Examples
 --------
 >>> ls.convert(np.array([[1.0, 2.0], [3.0, 70000.0]]), "float16", axes=(1, 0), scale=0.5)
 array([[5.0e-01, 1.5e+00],
        [1.0e+00, 3.5e+04]], dtype=float16)
+>>> ls.convert(np.array([1.9, -1.9, 300.0, np.nan]), "uint8")
+array([  1,   0, 255,   0], dtype=uint8)
 )doc",
 
 "mean_var(x, axis=None, dtype=None, *, correction=0, ddof=None, keepdims=False, where=None, "

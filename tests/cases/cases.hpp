@@ -170,6 +170,10 @@ void oracle_moments(const std::vector<double>& x, double& sum, double& squares);
 double float_element(int dtype, const unsigned char* p, int64_t i);
 void store_element(int dtype, unsigned char* p, int64_t i, double y);
 
+// An element of an integer dtype, or of BOOL.
+__extension__ using signed_wide = __int128;
+signed_wide as_integer(const unsigned char* p, int dtype);
+
 uint64_t mix(uint64_t x);  // a 64-bit finaliser: every bit of x reaches every bit of the result
 
 }  // namespace lockstep::cases

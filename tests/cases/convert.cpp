@@ -1,6 +1,8 @@
 // convert.cpp - cases convert/<dtype>/<result>/<sizes>/perm<axes>[/pad<src>,<dst>][/by_<scale>], and their oracle:
 // sizes are src's, axis k of dst is axis perm[k] of src; pad as in permute.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cases.hpp"
@@ -8,7 +10,9 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* types[] = {"f16", "bf16", "f32", "f64"};
+constexpr const char* types[] = {"f16", "bf16", "f32", "f64", "i32", "i64", "i8",
+                                 "i16", "u8",   "u16", "u32", "u64", "bool"};
+constexpr size_t floats = 4;  // of types
 // A power of two; floats; a double that is none; what leaves the range of each type; what is no number.
 constexpr const char* scales[] = {"by_half",  "by_minus3", "by_255th", "by_tenth",    "by_2p20",
                                   "by_2m140", "by_1e300",  "by_zero",  "by_infinity", "by_nan"};
@@ -31,7 +35,10 @@ void parse_convert(tokens& in, test_case& c) {
   const auto type = [&] {
     const std::string word = in.next();
     const auto* const at = std::find(std::begin(types), std::end(types), word);
-    if (at == std::end(types)) in.refuse("\"" + word + "\" is no type; say f16, bf16, f32 or f64, of src and of dst");
+    if (at == std::end(types))
+      in.refuse("\"" + word + "\" is no type; say f16, bf16, f32, f64, or as i8, u64, bool, of src and of dst");
+    if (c.op == LOCKSTEP_MAP && at - types >= static_cast<int>(floats))
+      in.refuse("\"" + word + "\" is no type of map; say f16, bf16 or f32");
     return static_cast<lockstep_dtype>(at - types + LOCKSTEP_F16);
   };
   const lockstep_dtype dtype = type(), result = type();
@@ -98,11 +105,20 @@ std::vector<std::string> list_convert(level depth) {
                           "2x3x1x5x2x3x1x2/perm7,3,1,0,5,2,4,6/pad1,3",
                           "3x0x4/perm2,1,0"};
   const char* scaled[] = {"by_half", "by_minus3", "by_255th", "by_tenth", "by_2p20", "by_2m140"};
-  for (const std::string dtype : types)
-    for (const std::string result : types) {
+  for (size_t from = 0; from < std::size(types); ++from)
+    for (size_t to = 0; to < std::size(types); ++to) {
+      const std::string dtype = types[from], result = types[to];
       const auto add = [&](const std::string& rest) {
         names.push_back("convert/" + dtype + "/" + result + "/" + rest);
       };
+      if (from >= floats || to >= floats) {  // integers: a run, beside a line, a matrix, with gaps, by a factor
+        for (const char* rest :
+             {"1000/perm0/special", "70x90/perm1,0/special", "2003/perm0/off1,3/small", "9x257/perm0,1/pad3,1",
+              "6x5x14x23/perm3,2,1,0", "70x90/perm1,0/special/by_half", "513/perm0/by_tenth",
+              "33x20x3/perm1,0,2/special/by_minus3", "501/perm0/special/by_1e300"})
+          add(rest);
+        continue;
+      }
       for (const std::string rest : shapes) add(rest);
       for (const char* by : scaled) {
         add("2003/perm0/wide/" + std::string(by));
@@ -129,6 +145,65 @@ std::vector<std::string> list_convert(level depth) {
   return names;
 }
 
+namespace {
+
+__extension__ using wide = unsigned __int128;
+
+void store_integer(lockstep_dtype dtype, unsigned char* p, int64_t at, signed_wide x) {
+  const int bits = 8 * static_cast<int>(lockstep_dtype_bytes(dtype));
+  const bool with_sign = lockstep_dtype_kind(dtype) == 'i';
+  const signed_wide one = 1, most = dtype == LOCKSTEP_BOOL ? 1 : (one << (with_sign ? bits - 1 : bits)) - 1;
+  const auto value = static_cast<uint64_t>(std::clamp(x, with_sign ? -most - 1 : signed_wide{0}, most));
+  const auto put = [&](auto as) { std::memcpy(p + at * static_cast<int64_t>(sizeof as), &as, sizeof as); };
+  switch (bits) {
+    case 8: return put(static_cast<uint8_t>(value));
+    case 16: return put(static_cast<uint16_t>(value));
+    case 32: return put(static_cast<uint32_t>(value));
+    default: return put(value);
+  }
+}
+
+// By whole numbers: the bits that a float keeps, and what half of the last of them makes of the rest.
+double nearest(bool negative, wide size, int kept) {
+  int dropped = 0;
+  while (size >> dropped >> kept != 0) ++dropped;
+  if (dropped > 0) {
+    const auto rest = size & ((static_cast<wide>(1) << dropped) - 1), half = static_cast<wide>(1) << (dropped - 1);
+    size >>= dropped;
+    if (rest > half || (rest == half && (size & 1) != 0)) ++size;
+  }
+  const double value = std::ldexp(static_cast<double>(static_cast<uint64_t>(size)), dropped);
+  return negative ? -value : value;
+}
+
+void convert_element(const test_case& c, const unsigned char* src, int64_t from, unsigned char* dst, int64_t to) {
+  const lockstep_dtype dtype = c.convert.dtype, result = c.convert.result;
+  const auto integer = [](lockstep_dtype d) { return d > LOCKSTEP_F64; };
+  const double scale = c.convert.scale;
+  double x = 0;
+  if (integer(dtype)) {
+    const auto bytes = static_cast<int64_t>(lockstep_dtype_bytes(dtype));
+    const signed_wide value = as_integer(src + from * bytes, dtype);
+    const bool negative = value < 0;
+    const auto size = static_cast<wide>(negative ? -value : value);
+    if (scale == 1 && integer(result))
+      return store_integer(result, dst, to, result == LOCKSTEP_BOOL ? signed_wide{value != 0} : value);
+    const int kept = scale != 1 || result == LOCKSTEP_F64 ? 53
+                     : result == LOCKSTEP_F32             ? 24
+                     : result == LOCKSTEP_F16             ? 11
+                                                          : 8;
+    x = nearest(negative, size, kept) * scale;
+  } else {
+    x = float_element(dtype, src, from) * scale;
+  }
+  if (!integer(result)) return store_element(result, dst, to, x);
+  if (result == LOCKSTEP_BOOL) return store_integer(result, dst, to, x == 0 ? 0 : 1);
+  const double bounded = std::isnan(x) ? 0 : std::clamp(x, -0x1p100, 0x1p100);
+  store_integer(result, dst, to, static_cast<signed_wide>(bounded));
+}
+
+}  // namespace
+
 void oracle_convert(const test_case& c, const unsigned char* src, unsigned char* dst) {
   const int64_t total = c.dst.elements();
   for (int64_t n = 0; n < total; ++n) {
@@ -139,7 +214,7 @@ void oracle_convert(const test_case& c, const unsigned char* src, unsigned char*
       from += index * c.src.strides[k];
       to += index * c.dst.strides[k];
     }
-    store_element(c.convert.result, dst, to, float_element(c.dtype, src, from) * c.convert.scale);
+    convert_element(c, src, from, dst, to);
   }
 }
 

@@ -14,7 +14,6 @@ namespace lockstep::cases {
 namespace {
 
 __extension__ using wide = unsigned __int128;
-__extension__ using signed_wide = __int128;
 
 template <class T>
 T load(const unsigned char* p) {
@@ -164,6 +163,7 @@ double root(big s) {
   return std::ldexp(static_cast<double>(kept + (up ? 1 : 0)), 11 + halves);
 }
 
+}  // namespace
 signed_wide as_integer(const unsigned char* p, int dtype) {
   switch (dtype) {
     case LOCKSTEP_I8: return load<int8_t>(p);
@@ -177,6 +177,7 @@ signed_wide as_integer(const unsigned char* p, int dtype) {
     default: return load<int64_t>(p);
   }
 }
+namespace {
 // What fits of an exact sum: U64's goes to U64, all others to I64.
 expectation store_sum(const test_case& c, signed_wide sum, bool beyond, unsigned char* out) {
   const bool u64 = c.dtype == LOCKSTEP_U64;

@@ -213,14 +213,21 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
 }
 
 // ---- the table -------------------------------------------------------------------------
-const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
+const char* not_floats(const lockstep_queue*, const lockstep_call* call) {
+  return std::max(call->convert.dtype, call->convert.result) <= LOCKSTEP_F64
+             ? nullptr
+             : "converts float types only; integers and BOOL are converted by the cpu backend";
+}
+const char* not_runs(const lockstep_queue* queue, const lockstep_call* call) {
+  if (const char* why = not_floats(queue, call)) return why;
   return conversion(*call).runs() ? nullptr : "needs an axis that is contiguous in src and in dst";
 }
 int runs_yield(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   return static_cast<int>(c.rank > 1 && c.at[0].count < least_run);
 }
-const char* not_narrow(const lockstep_queue*, const lockstep_call* call) {
+const char* not_narrow(const lockstep_queue* queue, const lockstep_call* call) {
+  if (const char* why = not_floats(queue, call)) return why;
   bool apart = false;
   return few_of(conversion(*call), apart) > 0 ? nullptr : "needs rows of src or of dst of at most 32 elements, no gaps";
 }
@@ -228,7 +235,8 @@ int narrow_yields(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   return static_cast<int>(std::max(c.at[0].count, c.at[c.along_src()].count) < least_long);
 }
-const char* not_tiles(const lockstep_queue*, const lockstep_call* call) {
+const char* not_tiles(const lockstep_queue* queue, const lockstep_call* call) {
+  if (const char* why = not_floats(queue, call)) return why;
   return conversion(*call).tiles() ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
 }
 int tiles_yield(const lockstep_queue*, const lockstep_call* call) {
@@ -248,8 +256,8 @@ const lockstep_variant rows[] = {
      not_narrow, narrow_yields, nullptr, on_device<in_parts_of<run_narrow>>},
     {"tiled", "axes fused, then tiles through shared memory, 256 bytes of a row on both sides", 0, not_tiles,
      tiles_yield, nullptr, on_device<in_parts_of<run_tiles>>},
-    {"elements", "axes fused, then an element at a time in dst's order, with any strides", 0, nullptr, nullptr, nullptr,
-     on_device<in_parts_of<run_elements>>},
+    {"elements", "axes fused, then an element at a time in dst's order, with any strides", 0, not_floats, nullptr,
+     nullptr, on_device<in_parts_of<run_elements>>},
 };
 
 }  // namespace
