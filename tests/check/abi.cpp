@@ -526,8 +526,8 @@ TEST_F(Abi, Convert) {
                      std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_convert, fragments);
   };
-  n("dtype", [](D& d) { d.dtype = LOCKSTEP_I32; }, {"dtype is I32", "F16, BF16, F32 and F64"});
-  n("result", [](D& d) { d.result = LOCKSTEP_I8; }, {"result is I8", "F16, BF16, F32 and F64"});
+  n("dtype", [](D& d) { d.dtype = lockstep_dtype(14); }, {"dtype is ", "every lockstep_dtype, 1 to 13"});
+  n("result", [](D& d) { d.result = lockstep_dtype(0); }, {"result is ", "every lockstep_dtype, 1 to 13"});
   n("rank", [](D& d) { d.rank = -1; }, {"rank is -1", "1 to 8"});
   n("shape", [](D& d) { d.shape[2] = -5; }, {"shape[2] is -5", "0 or more"});
   n("stride", [](D& d) { d.src_strides[1] = -5; }, {"src_strides[1] is -5", "1 or more"});

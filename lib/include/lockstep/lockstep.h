@@ -729,22 +729,19 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
  *            F16, BF16 or F32. weight_dtype (weight and bias): dtype or F32.
  * Exactness  order id 1 (share/doc/lockstep/order.md): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
- *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the
- *            sum of (h - mean)^2, is computed leaf by leaf about each leaf's own
- *            mean, and leaves are joined by Chan's formula (order.md), so that
- *            a large mean causes no cancellation. Quotients, roots and 1 / d are
- *            rounded once each, in double. So a row has the same bits in any batch,
- *            with any number of threads. A NaN result is the canonical quiet NaN of
- *            its type. Relative error of d <= (16 + 7 + ceil(log2(length / 2048)) + 4) *
- *            2^-53 for L2 and RMS, and for LAYER twice that times (1 + |m| / the
- *            standard deviation). L2 of F64 is rescaled like NORM2; in RMS and LAYER
- *            of F64, squares beyond 2^1023 are infinite (dst is 0 or NaN), and those below
- *            2^-1074 are 0 (with eps 0 dst is infinite or NaN): scale rows before.
- *            A NaN makes its whole row NaN. An infinity becomes NaN and the rest of
- *            its row 0; under LAYER the whole row is NaN. With eps 0 a row of zeros
- *            (LAYER: of equal elements) gives NaN; but the mean of F64 elements has a rounding of
- *            its own, so that a row of equal F64 elements may give about +-1 where eps is 0, or
- *            small beside the square of that rounding: subtract the row's first element before.
+ *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the sum of (h - mean)^2,
+ *            is computed leaf by leaf about each leaf's own mean, and leaves are joined by Chan's
+ *            formula (order.md), so that a large mean causes no cancellation. Quotients, roots and 1 / d
+ *            are rounded once each, in double. So a row has the same bits in any batch, with any number
+ *            of threads. A NaN result is the canonical quiet NaN of its type. Relative error of d <= (16
+ *            + 7 + ceil(log2(length / 2048)) + 4) * 2^-53 for L2 and RMS, and for LAYER twice that times
+ *            (1 + |m| / the standard deviation). L2 of F64 is rescaled like NORM2; in RMS and LAYER of
+ *            F64, squares beyond 2^1023 are infinite (dst is 0 or NaN), and those below 2^-1074 are 0
+ *            (with eps 0 dst is infinite or NaN): scale rows before. A NaN makes its whole row NaN. An
+ *            infinity becomes NaN and the rest of its row 0; under LAYER the whole row is NaN. With eps
+ *            0 a row of zeros (LAYER: of equal elements) gives NaN; but the mean of F64 elements has a
+ *            rounding of its own, so that a row of equal F64 elements may give about +-1 where eps is 0,
+ *            or small beside the square of that rounding: subtract the row's first element before.
  * Memory     host, pinned, managed or device, in any mix, for all arrays.
  * Aliasing   src == dst normalizes in place, if result == dtype and src_stride ==
  *            dst_stride. sum may be src or residual, with the same stride; that array
@@ -873,19 +870,18 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            final rounding, to nearest even); integers give I64, U64 gives U64. BOOL gives
  *            I64: DOT is the number of places where both are true, the differences where
  *            exactly one is.
- * Exactness  order id 1 (order.md): floats are added in the tree of lockstep_reduce in
- *            double, by fma(x, y, sum), by fma(d, d, sum) with d = x - y rounded once, or
- *            by sum + |d| and sum + |x|. DOT of an array with itself is its
- *            SUM_OF_SQUARES, bit for bit. Error of n terms t <= (18 + 7 + ceil(log2(n /
- *            2048))) * 2^-53 * sum|t|, which is a relative error for all kinds except DOT
- *            and the mean. The mean is the SUM of lockstep_reduce divided by n, so that of equal F64 elements it
- *            may be a unit in the last place off them, and their variance that unit squared. The variance's
- *            squares are summed leaf by leaf about each leaf's own mean, and leaves are joined
- *            by Chan's formula (order.md has its operands in order), so that a large mean
- *            causes no cancellation. Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) +
- *            4) * 2^-53 * (1 + |mean| / the standard deviation). Products and squares of
- *            F64 beyond 2^1023 are infinite. A NaN makes its result the canonical quiet NaN.
- *            Results of integers are exact.
+ * Exactness  order id 1 (order.md): floats are added in the tree of lockstep_reduce in double, by
+ *            fma(x, y, sum), by fma(d, d, sum) with d = x - y rounded once, or by sum + |d| and
+ *            sum + |x|. DOT of an array with itself is its SUM_OF_SQUARES, bit for bit. Error of
+ *            n terms t <= (18 + 7 + ceil(log2(n / 2048))) * 2^-53 * sum|t|, which is a relative
+ *            error for all kinds except DOT and the mean. The mean is the SUM of lockstep_reduce
+ *            divided by n, so that of equal F64 elements it may be a unit in the last place off
+ *            them, and their variance that unit squared. The variance's squares are summed leaf
+ *            by leaf about each leaf's own mean, and leaves are joined by Chan's formula
+ *            (order.md has its operands in order), so that a large mean causes no cancellation.
+ *            Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) + 4) * 2^-53 * (1 + |mean|
+ *            / the standard deviation). Products and squares of F64 beyond 2^1023 are infinite. A
+ *            NaN makes its result the canonical quiet NaN. Results of integers are exact.
  * Memory     host, pinned, managed or device, in any mix, for all arrays.
  * Aliasing   dst must not overlap src, other or offsets. other may be src, or overlap it.
  * Lifetime   other is read during the call; a plan keeps its address, and it must outlive
@@ -985,23 +981,17 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce_axes(lockstep_co
  *            strides in elements, >= 1 where the axis is longer than one; rank 1 to 8.
  *            Axes may lie in any order in memory, on both sides: the transpose of a
  *            matrix is its strides in the other order.
- * Types      dtype (src) and result (dst): all; they may be the same. The cuda backend
- *            has F16, BF16, F32 and F64 alone. scale: any double, infinities and NaN too; 1
- *            for a plain cast.
- * Exactness  x * scale is rounded to double, then to result, both to nearest even. With
- *            scale 1 the first step changes nothing; nor, for dtype F16, BF16 and F32, with
- *            any scale that is a float (at most 24 significant bits): dst is then the
- *            correctly rounded product. Otherwise dst may be one unit in the last place
- *            off the correctly rounded product, where that lay close to half way.
- *            Values beyond the largest of result become infinities, as rounding to nearest
- *            says; subnormals are kept on both sides, and so is the sign of zero. Every
- *            NaN, also of src, becomes the canonical quiet NaN of result (0x7E00, 0x7FC0,
- *            0x7FC00000, 0x7FF8000000000000), even where no type changes. Same bits everywhere.
- *            An integer (BOOL: 0 or 1) with scale 1 is rounded to result once; with another
- *            scale those beyond 2^53 are rounded to double before the product. An integer
- *            result is the value without its fraction (towards 0): what is below or above
- *            its type becomes the least or the greatest value, NaN 0. Integers with scale
- *            1 are exact where they fit. BOOL is 0 where the value is 0, else 1, of NaN too.
+ * Types      dtype (src) and result (dst): all (cuda: F16, BF16, F32, F64); they may be the same.
+ *            scale: any double, infinities and NaN too; 1 for a plain cast.
+ * Exactness  x * scale is rounded to double, then to result, both to nearest even. With scale 1 the first step changes
+ *            nothing; nor, for dtype F16, BF16 and F32, with any scale that is a float (at most 24 significant bits):
+ *            dst is then the correctly rounded product. Otherwise dst may be one unit in the last place off the
+ *            correctly rounded product, where that lay close to half way. Values beyond the largest of result become
+ *            infinities, as rounding to nearest says; subnormals are kept on both sides, and so is the sign of zero.
+ *            Every NaN, also of src, becomes the canonical quiet NaN of result (0x7E00, 0x7FC0, 0x7FC00000,
+ *            0x7FF8000000000000), even where no type changes. Same bits everywhere. An integer with scale 1 is
+ *            rounded to result once, with another scale to double first. An integer result loses its fraction and
+ *            saturates, NaN is 0; BOOL is 0 where the value is 0, else 1. Among integers all that fits is exact.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   src and dst must not overlap, nor may elements of dst: sorted by size,
  *            each dst stride is at least what the axes of smaller strides span.
