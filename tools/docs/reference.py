@@ -118,8 +118,40 @@ def all_pages(include):
 
 # ---- Python ------------------------------------------------------------------
 UNDERLINED = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
-OPERATION = re.compile(r'^"(\w+\([^\n]*), "\nLOCKSTEP_SIGNATURE (R"doc\(.*?\)doc"),$', re.M | re.S)
-MACRO = re.compile(r'^#define (LOCKSTEP_\w+) \\\n((?:  ".*\\n"(?: \\)?\n)+)', re.M)
+MACRO = re.compile(r"^#define (DOC_\w+)(?:\(([^)]*)\))? +(.*)$", re.M)
+PIECE = re.compile(r'R"doc\((.*?)\)doc"|("(?:[^"\\]|\\.)*")|(\w+)|([(),])', re.S)
+ARRAY = re.compile(r"^constexpr const char\* \w+\[\] = \{\n(.*?)\n\};$", re.M | re.S)
+
+
+def docstrings(header):
+    """The docstrings of the operations, whose pieces are texts and macros, as the compiler puts them together."""
+    header = re.sub(r"^//.*\n", "", header, flags=re.M).replace("\\\n", " ")
+    macros = {name: (parameters.split(", ") if parameters else [], body) for name, parameters, body in MACRO.findall(header)}
+
+    def expand(pieces, given):  # up to the comma or bracket that ends them
+        text = ""
+        while pieces and pieces[0][3] not in (",", ")"):
+            raw, quoted, name, _ = pieces.pop(0)
+            if not name:
+                text += raw or ast.literal_eval(quoted)
+            elif name in given:
+                text += given[name]
+            else:
+                parameters, body = macros[name]
+                values = []
+                while len(values) < len(parameters):
+                    pieces.pop(0)  # the bracket, a comma
+                    values.append(expand(pieces, given))
+                if parameters:
+                    pieces.pop(0)
+                text += expand(PIECE.findall(body), dict(zip(parameters, values)))
+        return text
+
+    for body in ARRAY.findall(header):
+        pieces = PIECE.findall(body)
+        while pieces:
+            yield expand(pieces, {})
+            pieces = pieces[1:]  # without the comma
 
 
 def numpydoc(text):
@@ -203,23 +235,19 @@ def public(path):
 def python_page(folder, title):
     """The reference of the package in a folder of its sources, as one page."""
     header = "".join((folder.parent / name).read_text() for name in ("docs.hpp", "docs_rows.hpp", "docs_sums.hpp", "docs_functions.hpp"))
-    shared = {name: "".join(line.replace('\\"', '"') + "\n" for line in re.findall(r'^  "(.*)\\n"(?: \\)?$', lines, re.M))
-              for name, lines in MACRO.findall(header)}
-
-    def whole(text):  # a docstring in pieces, between which stand the macros
-        return "".join(body or shared[macro] for body, macro in re.findall(r'R"doc\((.*?)\)doc"|(LOCKSTEP_\w+)', text, re.S))
-
-    operations = [(f"{signature}, ...)", whole(text)) for signature, text in OPERATION.findall(header)]
+    operations = []
+    for text in docstrings(header):
+        signature, _, told = text.partition("\n--\n\n")
+        operations.append((signature.partition(", out=None")[0] + ", ...)", told))
     named = re.findall(r'^(\w+) = _Maker\(', (folder / "plan.py").read_text(), re.M)
-    found, unplanned = [heading.partition("(")[0] for heading, _ in operations], {"mean", "var", "std"}  # (mean_var plans them)
+    found, unplanned = [heading.partition("(")[0] for heading, _ in operations], {"mean", "var", "std", "matrix_transpose", "vdot"}  # (mean_var, transpose and dot plan them)
     if [name for name in found if name not in unplanned] != named or not unplanned < set(found):
         raise SystemExit(f"reference: the operations read in docs.hpp and its sisters are not those of plan.py, {named}")
     package = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())).partition(">>>")[0]
     out = [f"# {title}", package, "## Operations"]
     for heading, text in operations:
         out += [f"### `{heading}`", numpydoc(text)]
-    out.append("Names of the Array API for the same functions: `permute_dims` is `permute`, `matrix_transpose` is `transpose`, `vector_norm` is "
-               "`norm`, `vdot` is `dot`.")
+    out.append("Names of the Array API for the same functions: `permute_dims` is `permute`, `vector_norm` is `norm`.")
 
     def section(title, names, prefix, *files):
         out.append(f"## {title}")
@@ -228,7 +256,7 @@ def python_page(folder, title):
                 out.extend([f"### `{prefix}{heading}`", text])
 
     everything = public(folder / "__init__.py")
-    section("Stencils by name", everything, "", "_stencils")
+    section("Stencils by name, and filters", everything, "", "_stencils", "_filters")
     section("Contexts and scopes", everything, "", "_contexts")
     section("What ran and what there is", everything, "", "_info")
     section("Exceptions", everything, "", "_errors")
