@@ -38,6 +38,7 @@ const char* lockstep_status_name(lockstep_status status) {
     case LOCKSTEP_RANK_FAILED: return "LOCKSTEP_RANK_FAILED";
     case LOCKSTEP_RANK_LOST: return "LOCKSTEP_RANK_LOST";
     case LOCKSTEP_MISMATCH: return "LOCKSTEP_MISMATCH";
+    case LOCKSTEP_INTERRUPTED: return "LOCKSTEP_INTERRUPTED";
   }
   return "(not a lockstep_status)";
 }

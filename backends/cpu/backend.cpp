@@ -160,6 +160,13 @@ const lockstep_table* tables() {
 }  // namespace
 }  // namespace lockstep::cpu
 
+#if !defined(LOCKSTEP_CPU_PLUGIN)
+// For the library (lib/call/interruptible.cpp).
+extern "C" void lockstep_cpu_set_interruption(lockstep_queue* queue, lockstep::interruption* of_call) {
+  queue->interrupt = of_call;
+}
+#endif
+
 #if defined(LOCKSTEP_CPU_PLUGIN)
 extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(
     const lockstep_host* host) {

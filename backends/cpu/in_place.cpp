@@ -119,24 +119,28 @@ void decompose(const lockstep_queue& queue, const lockstep_call& call) {
   const auto matrix = [&](int64_t k) {
     return rectangle<T>{data + k * d.dst_batch_stride, d.rows, d.cols, d.rows / c, d.cols / c, column_width(queue, d)};
   };
+  const region all(queue);
   if (d.batch >= queue.threads) {  // one matrix for each thread at a time
     on_threads(usable_threads(queue, d.batch), [&](int thread, int threads) {
       T* own = scratch + thread * each;
-      for (int64_t k = share(d.batch, thread, threads); k < share(d.batch, thread + 1, threads); ++k) {
+      const int64_t last = share(d.batch, thread + 1, threads);
+      for (int64_t k = share(d.batch, thread, threads); k < last && !all.over(); ++k) {
         const rectangle<T> r = matrix(k);
         if (c > 1) r.rotate_columns(0, d.cols, own);
         r.shuffle_rows(0, d.rows, own);
         r.finish_columns(0, d.cols, own);
       }
     });
-    return;
+    return all.end();
   }
   for (int64_t k = 0; k < d.batch; ++k) {
     const rectangle<T> r = matrix(k);
     const auto pass = [&](int64_t count, auto member) {
       on_threads(usable_threads(queue, count), [&](int thread, int threads) {
-        (r.*member)(share(count, thread, threads), share(count, thread + 1, threads), scratch + thread * each);
+        all.in_pieces(share(count, thread, threads), share(count, thread + 1, threads), all.piece(count, r.width),
+                      false, [&](int64_t first, int64_t last) { (r.*member)(first, last, scratch + thread * each); });
       });
+      all.end();
     };
     if (c > 1) pass(d.cols, &rectangle<T>::rotate_columns);
     pass(d.rows, &rectangle<T>::shuffle_rows);
@@ -171,7 +175,7 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   const auto turn = [&](const lockstep_queue& with, int64_t k, char* copy) {
     char* data = static_cast<char*>(call.dst) + k * d.dst_batch_stride * bytes;
     run_best_method(with, matrix, data, copy);
-    const int64_t grain = whole <= queue.tuned->moves.alone_bytes ? whole : (whole / with.threads + 63) / 64 * 64;
+    const int64_t grain = whole <= queue.tuned->moves.alone_bytes ? whole : 64;
     over_ranges(with, whole, grain, [&](int64_t first, int64_t last) {
       std::memcpy(data + first, copy + first, static_cast<size_t>(last - first));
     });
@@ -183,10 +187,13 @@ void through_copy(const lockstep_queue& queue, const lockstep_call& call) {
   }
   lockstep_queue one = queue;
   one.threads = 1;
+  const region all(queue);
   on_threads(usable_threads(queue, d.batch), [&](int thread, int threads) {
     char* copy = workspace + thread * copy_bytes(d);
-    for (int64_t k = share(d.batch, thread, threads); k < share(d.batch, thread + 1, threads); ++k) turn(one, k, copy);
+    const int64_t last = share(d.batch, thread + 1, threads);
+    for (int64_t k = share(d.batch, thread, threads); k < last && !all.over(); ++k) turn(one, k, copy);
   });
+  all.end();
 }
 
 // A packed row or column does not change by a transpose.

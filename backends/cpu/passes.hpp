@@ -22,12 +22,22 @@ inline bool other_way() {
   return back = !back;
 }
 
+// push_chunks of a call that may end early: then of a part of them.
+template <class R, class Join>
+void push_until_over(const lockstep_queue& queue, const R& r, const vector_view& v, int64_t first, int64_t last,
+                     Join& join) {
+  constexpr int64_t piece = (int64_t{1} << 20) / R::chunk;  // elements
+  if (queue.interrupt == nullptr) return push_chunks(r, v, first, last, join);
+  for (int64_t c = first; c < last && (c == first || !interrupted(queue)); c += piece)
+    push_chunks(r, v, c, std::min(c + piece, last), join);
+}
+
 // The aligned subtree t of 2^level chunks of a sequence.
 template <class R>
-typename R::value reduce_subtree(const R& r, const vector_view& v, int level, int64_t t) {
+typename R::value reduce_subtree(const lockstep_queue& queue, const R& r, const vector_view& v, int level, int64_t t) {
   const int64_t chunks = chunks_of<R>(v.n);
   typename R::join join;
-  push_chunks(r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks, join);
+  push_until_over(queue, r, v, t << level, (t + 1) << level < chunks ? (t + 1) << level : chunks, join);
   return join.total();
 }
 
@@ -43,7 +53,7 @@ void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, i
   push_chunks(r, v, a, a + ahead, one);
   a += ahead;
   const int64_t of_t = end_t - a, of_u = (end_u < whole ? end_u : whole) - b;
-  for (int64_t left = of_t < of_u ? of_t : of_u; left > 0;) {
+  for (int64_t left = of_t < of_u ? of_t : of_u; left > 0 && !interrupted(queue);) {
     const int64_t count = left < chunks_together ? left : chunks_together;
     typename R::value of_a[chunks_together], of_b[chunks_together];
     const int64_t at_a = a * R::chunk, at_b = b * R::chunk;
@@ -79,14 +89,17 @@ struct subtree_totals {
 
 // Aligned subtrees [first, last): from the last to the first if back, else in one run.
 template <class R>
-void reduce_subtrees(const R& r, const vector_view& v, int level, int64_t first, int64_t last, bool back,
-                     typename R::value* values) {
-  if (!back) {
+void reduce_subtrees(const lockstep_queue& queue, const R& r, const vector_view& v, int level, int64_t first,
+                     int64_t last, bool back, typename R::value* values) {
+  if (!back && queue.interrupt == nullptr) {
     subtree_totals<R> totals{int64_t{1} << level, values + first};
     push_chunks(r, v, first << level, std::min(last << level, chunks_of<R>(v.n)), totals);
     return totals.end();
   }
-  for (int64_t t = last - 1; t >= first; --t) values[t] = reduce_subtree(r, v, level, t);
+  for (int64_t k = 0; k < last - first; ++k) {
+    const int64_t t = back ? last - 1 - k : first + k;
+    values[t] = reduce_subtree(queue, r, v, level, t);
+  }
 }
 
 inline int64_t most_tasks(const lockstep_queue& queue, int64_t bytes) {
@@ -115,7 +128,7 @@ typename R::value reduce_alone(const lockstep_queue& queue, const R& r, const ve
   const int64_t chunks = chunks_of<R>(v.n);
   if constexpr (P == pass::straight) {
     typename R::join join;
-    push_chunks(r, v, 0, chunks, join);
+    push_until_over(queue, r, v, 0, chunks, join);
     return join.total();
   } else {
     // Of 9 to 16 subtrees at most one is not read in a pair.
@@ -125,7 +138,7 @@ typename R::value reduce_alone(const lockstep_queue& queue, const R& r, const ve
     typename R::value values[subtrees_alone];
     const int64_t count = ((chunks - 1) >> level) + 1, pairs = pairs_of<P>(v, count);
     for (int64_t t = 0; t < pairs; ++t) reduce_two(queue, r, v, level, t, t + pairs, values);
-    reduce_subtrees(r, v, level, 2 * pairs, count, P == pass::alternating && other_way(), values);
+    reduce_subtrees(queue, r, v, level, 2 * pairs, count, P == pass::alternating && other_way(), values);
     return join_subtrees<R>(values, count, level);
   }
 }
@@ -142,13 +155,14 @@ typename R::value reduce_together(const lockstep_queue& queue, const R& r, const
       if (t < pairs)
         reduce_two(queue, r, v, level, t, t + pairs, values);
       else
-        values[t + pairs] = reduce_subtree(r, v, level, t + pairs);
+        values[t + pairs] = reduce_subtree(queue, r, v, level, t + pairs);
     });
     return join_subtrees<R>(values, tasks, level);
   }
   const bool back = P == pass::alternating && other_way();
-  over_ranges(queue, tasks, 1,
-              [&](int64_t first, int64_t last) { reduce_subtrees(r, v, level, first, last, back, values); });
+  over_ranges(
+      queue, tasks, 1,
+      [&](int64_t first, int64_t last) { reduce_subtrees(queue, r, v, level, first, last, back, values); }, back);
   return join_subtrees<R>(values, tasks, level);
 }
 

@@ -1,6 +1,7 @@
 // queue.hpp - the CPU backend's queue: the number of threads, the kernels and tuning for its calls, scratch.
 #pragma once
 
+#include "call/interruption.hpp"
 #include "isa.hpp"
 #include "lockstep/backend.h"
 #include "text.hpp"
@@ -13,9 +14,13 @@ struct lockstep_queue {
   const lockstep_allocator* allocator = nullptr;
   void* scratch = nullptr;
   size_t scratch_bytes = 0;
+  lockstep::interruption* interrupt = nullptr;  // of a long call whose program may end it early
 };
 
 namespace lockstep::cpu {
+
+// Whether a task may leave the rest of its work, because the whole call ends early.
+inline bool interrupted(const lockstep_queue& queue) { return queue.interrupt != nullptr && queue.interrupt->over(); }
 
 extern const lockstep_host* host;  // set by lockstep_cpu_backend
 

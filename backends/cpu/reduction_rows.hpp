@@ -258,7 +258,7 @@ void reduce_side_by_side(const lockstep_queue& queue, const R& r, const sequence
   auto* values = static_cast<typename R::value*>(workspace);
   const auto run = [&](int64_t task) {
     const int64_t s = task / subtrees;
-    values[task] = reduce_subtree(reduction_at(r, s), q.view(s), level, task % subtrees);
+    values[task] = reduce_subtree(queue, reduction_at(r, s), q.view(s), level, task % subtrees);
   };
   if (bytes >= queue.tuned->reductions.stolen_from)
     over_shares(queue, tasks, [&](int64_t task, int) { run(task); });

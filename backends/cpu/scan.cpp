@@ -121,7 +121,7 @@ struct scanner {
     }
     typename K::before before;
     auto entering = kind.first();
-    for (int64_t at = 0; at < length; at += leaf)
+    for (int64_t at = 0; at < length && !interrupted(queue); at += leaf)
       one_leaf(c.from(s, at), c.to(s, at), std::min(leaf, length - at), before, entering, at + leaf < length, s);
   }
   // Packed sequences of at most a leaf whose results are not shifted.
@@ -136,7 +136,7 @@ struct scanner {
     typename K::before before[scan_tile];
     decltype(kind.first()) entering[scan_tile];
     for (int64_t k = 0; k < count; ++k) entering[k] = kind.first();
-    for (int64_t at = 0; at < length; at += leaf) {
+    for (int64_t at = 0; at < length && !interrupted(queue); at += leaf) {
       const int64_t n = std::min(leaf, length - at);
       by_width(c.bytes, [&](auto t) {
         gather<decltype(t)>(c.from(first, at), c.d.element_stride, c.d.sequence_stride, count, n, room);
@@ -155,7 +155,7 @@ struct scanner {
     typename K::before before[K::most_columns];
     decltype(kind.first()) entering[K::most_columns];
     for (auto& one : entering) one = kind.first();
-    for (int64_t at = 0; at < c.d.length; at += leaf)
+    for (int64_t at = 0; at < c.d.length && !interrupted(queue); at += leaf)
       kind.columns({c.from(first, at), c.to(first, at), c.d.element_stride, c.d.dst_element_stride,
                     std::min(leaf, c.d.length - at), last - first, c.shifted(), nullptr, nullptr, nullptr,
                     reinterpret_cast<double*>(room)},

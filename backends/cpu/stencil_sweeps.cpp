@@ -217,9 +217,9 @@ span by_lanes(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
 template <class T>
 class tile_sweeps {
  public:
-  tile_sweeps(const sweep<T>& pass, const sweeps_plan& chosen, int sweeps, const extent& from, const extent& to,
-              T* mine)
-      : s(pass), plan(chosen), depth(sweeps), streamed(streamed_axis(pass.rank)), own(mine) {
+  tile_sweeps(const lockstep_queue& called_on, const sweep<T>& pass, const sweeps_plan& chosen, int sweeps,
+              const extent& from, const extent& to, T* mine)
+      : queue(called_on), s(pass), plan(chosen), depth(sweeps), streamed(streamed_axis(pass.rank)), own(mine) {
     const int64_t begin[3] = {from.z, from.y, from.x}, end[3] = {to.z, to.y, to.x};
     for (int axis = 0; axis < 3; ++axis) {
       const int64_t n = s.src_shape[axis];
@@ -238,7 +238,7 @@ class tile_sweeps {
     span of[most_sweeps + 1];  // still to do along the streamed axis
     for (int level = 1; level <= depth; ++level) of[level] = reach(streamed, level);
     const int64_t behind = halo[streamed] * (s.boundary == LOCKSTEP_BOUNDARY_VALID ? 2 : 1);
-    while (of[depth].begin < of[depth].end)
+    while (of[depth].begin < of[depth].end && !interrupted(queue))
       for (int level = 1; level <= depth; ++level) {
         int64_t end = std::min(of[level].end, of[level].begin + chunk_of(s.rank));
         if (level > 1 && of[level - 1].begin < of[level - 1].end) end = std::min(end, of[level - 1].begin - behind);
@@ -339,6 +339,7 @@ class tile_sweeps {
     of[axis] = all;
   }
 
+  const lockstep_queue& queue;
   const sweep<T>& s;
   const sweeps_plan& plan;
   const int depth, streamed;
@@ -369,7 +370,7 @@ void run_pass(const lockstep_queue& queue, const sweep<T>& s, const sweeps_plan&
     const auto part = [&](int64_t begin, int64_t end) {
       if (begin == end) return;
       first.x = begin, last.x = end;
-      tile_sweeps<T>(array, plan, depth, first, last, mine).run();
+      tile_sweeps<T>(queue, array, plan, depth, first, last, mine).run();
     };
     const int64_t from = first.x, to = last.x;
     const auto inside = s.lanes != nullptr ? by_lanes(queue, array, plan, depth, from, to, mine) : span{from, from};

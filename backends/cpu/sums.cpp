@@ -135,7 +135,7 @@ void moments_of_columns(const lockstep_queue& queue, const sequences& q, const m
     auto* const joins = static_cast<moments_tree*>(q.workspace) + thread * moments_block;
     for (int64_t k = 0; k < width; ++k) joins[k].count = 0;
     alignas(64) double sum[column_block], m2[column_block];
-    for (int64_t at = 0; at < d.length; at += order::leaf) {
+    for (int64_t at = 0; at < d.length && !interrupted(queue); at += order::leaf) {
       const int64_t n = std::min(order::leaf, d.length - at);
       kernel(q.src + (first + at * d.element_stride) * q.bytes, d.element_stride, n, width, sum, m2);
       for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k]});

@@ -7,6 +7,7 @@
 
 #include "../ops/ops.hpp"
 #include "enough_stack.hpp"
+#include "interruptible.hpp"
 #include "lockstep/group.h"
 #include "trace.hpp"
 
@@ -264,8 +265,11 @@ void call_group::together(const lockstep_options& options) {
       fail_backend(s, *chosen_.entry);
   }
   size_t failed = 0;
-  const lockstep_status s =
-      on_enough_stack(*chosen_.entry, [&] { return row_->launch(chosen_.queue.get(), &group, &failed); });
+  lockstep_queue* const queue = chosen_.queue.get();
+  const lockstep_status s = on_enough_stack(*chosen_.entry, [&] {
+    return interruptible(*chosen_.entry, queue, all_.moved_bytes, 1,
+                         [&] { return row_->launch(queue, &group, &failed); });
+  });
   if (is_bad(s)) fail_backend(s, *chosen_.entry);
   note(members_[which_[failed]].index, s);
 }

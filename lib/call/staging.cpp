@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "enough_stack.hpp"
+#include "interruptible.hpp"
 #include "run.hpp"
 #include "slabs.hpp"
 
@@ -100,9 +101,16 @@ std::vector<lockstep_slab> slabs_of(const choice& chosen, const prepared_call& p
 }  // namespace
 
 namespace {
-lockstep_status launch(const choice& chosen, const lockstep_call& call) {
-  const lockstep_status status =
-      on_enough_stack(*chosen.entry, [&] { return chosen.variant->launch(chosen.queue.get(), &call); });
+size_t sweeps_of(const lockstep_call& call) {
+  return call.op == LOCKSTEP_STENCIL ? static_cast<size_t>(call.stencil.sweeps) : 1;
+}
+
+lockstep_status launch(const choice& chosen, const prepared_call& prepared, const lockstep_call& call) {
+  lockstep_queue* const queue = chosen.queue.get();
+  const lockstep_status status = on_enough_stack(*chosen.entry, [&] {
+    return interruptible(*chosen.entry, queue, prepared.moved_bytes, sweeps_of(call),
+                         [&] { return chosen.variant->launch(queue, &call); });
+  });
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
     fail_backend(status, *chosen.entry);
   return status;
@@ -172,7 +180,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
                               const lockstep_options& options, const array_places& data, launch_result& result) {
   if (runs_as_it_stands(chosen, data)) {
     result.started = true;
-    return launch(chosen, prepared.call);
+    return launch(chosen, prepared, prepared.call);
   }
   if (copies_a_lead(chosen, prepared, data)) {
     std::vector<int64_t> offsets;
@@ -232,7 +240,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
   }
 
   result.started = !dst.used();
-  const lockstep_status launched = launch(chosen, call);
+  const lockstep_status launched = launch(chosen, prepared, call);
   if (async) {
     context->mark_pending(chosen.queue);
     return launched;

@@ -84,8 +84,16 @@ array_place place_of(const void* pointer) {
   return found;
 }
 
+// Where no module has memory of its own, nothing is asked of pointers.
+static bool all_is_host_memory() {
+  for (backend_entry* entry : backends())
+    if (!entry->is_cpu() && entry->owner() != nullptr) return false;
+  return true;
+}
+
 array_places locate(const prepared_call& prepared, const void* src, const void* dst) {
   array_places found;
+  if (all_is_host_memory()) return found;
   found.src = place_of(src), found.dst = place_of(dst);
   if (prepared.offsets_bytes != 0) found.offsets = place_of(prepared.call.reduce.offsets);
   for (int i = 0; i < prepared.side_count; ++i) found.sides[i] = place_of(prepared.sides[i].pointer);

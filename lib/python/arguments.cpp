@@ -205,13 +205,13 @@ bool require_device(state& s, const settings& set, const array& x) {
   return true;
 }
 
-bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to) {
+bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to, bool may_repeat) {
   if (!import_array(s, object, name, false, set.queue ? set.queue : set.stream, to.direct) ||
       !require_device(s, set, to.direct))
     return false;
   set.wait |= to.direct.elsewhere;
   if (!set.queue && to.direct.on_device()) set.queue = to.direct.stream;  // x comes first
-  return to.direct.plain || make_packed(s, to, set, name);
+  return to.direct.plain || (may_repeat && to.direct.repeats) || make_packed(s, to, set, name);
 }
 
 }  // namespace lockstep::python

@@ -91,7 +91,8 @@ bool parse(state& s, const char* function, const keyword* names, int positional,
 bool read_settings(state& s, lockstep_op op, values& v, settings& to);
 // Device data is computed where it lies: in its stream's order the CPU backend could not read it.
 bool require_device(state& s, const settings& set, const array& x);
-bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to);
+// may_repeat: an array with steps of 0 elements is taken as it is.
+bool read_source(state& s, PyObject* object, const char* name, settings& set, source& to, bool may_repeat = false);
 // Raises BufferError where the caller allows no copy: "copy is False, but NAME WHY".
 bool may_copy(const settings& set, const char* name, const char* why);
 // The source in packed C order, made by its own library.

@@ -10,7 +10,9 @@
 namespace lockstep::python {
 
 bool is_brief(const call& c, const settings& set, const context_object& context, const array& x, const array& dst) {
-  constexpr int64_t few = 512;  // elements: no more than a few microseconds, by any variant
+  // Elements that take no more than a few microseconds, by any variant; functions and scans take longer for each.
+  const bool quick = c.op != LOCKSTEP_MAP && c.op != LOCKSTEP_SCAN && c.op != LOCKSTEP_NORMALIZE;
+  const int64_t few = quick ? 4096 : 512;
   return x.size <= few && dst.size <= few && !x.on_device() && !dst.on_device() && c.op != LOCKSTEP_STENCIL &&
          context.warm && !set.options.backend;
 }
@@ -236,14 +238,18 @@ PyObject* rooted(state& s, const operation& o, const array& x, PyObject* const* 
 
 }  // namespace
 
+bool in_scope(state& s, bool* scoped) {
+  *scoped = s.scoped;
+  if (!*scoped) return true;
+  const ref scope(PyObject_CallNoArgs(s.scope_get));
+  *scoped = scope.get() != Py_None;  // else all blocks have been left
+  return static_cast<bool>(scope);
+}
+
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   const called_function named(o.name);
-  bool scoped = s.scoped;
-  if (scoped) {
-    const ref scope(PyObject_CallNoArgs(s.scope_get));
-    if (!scope) return nullptr;
-    scoped = scope.get() != Py_None;  // else all blocks have been left
-  }
+  bool scoped = false;
+  if (!in_scope(s, &scoped)) return nullptr;
   if (!scoped) {
     PyObject* const done = run_kept(s, o, a, n, keywords);
     if (done || PyErr_Occurred()) return done;

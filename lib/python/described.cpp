@@ -106,10 +106,13 @@ bool finish_import(state& s, array& in, const char* name) {
   for (int k = 0; k < in.rank; ++k)
     if (__builtin_mul_overflow(in.size, in.shape[k], &in.size))
       return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has more than 2^63-1 elements; use smaller arrays", name), false;
-  for (int k = 0; k < in.rank; ++k)
-    if (in.shape[k] > 1 && in.strides[k] < 1 && in.size > 0) in.plain = false;
   const int64_t bytes = in.type.bytes;
   if (in.size > 0 && (bytes & (bytes - 1)) == 0 && reinterpret_cast<uintptr_t>(in.data) % bytes != 0) in.plain = false;
+  for (int k = 0; k < in.rank; ++k)
+    if (in.shape[k] > 1 && in.strides[k] < 1 && in.size > 0) {
+      in.repeats = (in.plain || in.repeats) && in.strides[k] == 0;
+      in.plain = false;
+    }
   return true;
 }
 

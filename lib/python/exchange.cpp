@@ -157,6 +157,7 @@ bool import_by_table(state& s, PyObject* object, const char* name, array& in, co
   if (in.versioned && in.versioned->deleter) in.versioned->deleter(in.versioned);
   in.versioned = nullptr;
   in.plain = true;
+  in.repeats = false;
   return false;
 }
 

@@ -38,6 +38,7 @@ struct array {
   bool read_only = false;
   bool device_known = true;  // the CUDA array interface does not say which of several
   bool plain = true;         // strides are whole, >= 1 where an axis is longer than one, and data is aligned
+  bool repeats = false;      // not plain, but only because steps along some axes are of 0 elements
   int64_t size = 1;          // elements
   const kind* producer = nullptr;
   PyObject* object = nullptr;  // borrowed
@@ -78,6 +79,7 @@ bool import_interface(state& s, PyObject* fields, const char* name, array& in, P
 bool finish_import(state& s, array& in, const char* name);
 // NumPy's array by its structure; false without an exception where the buffer protocol must say more.
 bool import_ndarray(state& s, PyObject* object, const char* name, array& in);
+int64_t ndarray_size(PyObject* object);  // elements
 // Takes the functions of a NumPy of a known binary interface; false where it is another.
 bool use_numpy(state& s, PyObject* capsule);
 // With these functions: a number from its bytes, and memory for an array, of like's type where it is given.

@@ -58,6 +58,7 @@ void name_the_array(Py_ssize_t i) {
 }
 
 void raise_of_group(state& s, lockstep_status status, const calls_of_op& of) {
+  if (is_raised(status)) return;
   std::string text = lockstep_last_error();
   constexpr const char* word = "descs[";
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) {
@@ -325,6 +326,71 @@ PyObject* group_of_calls::give(state& s) {
   return list.release();
 }
 
+namespace {
+
+// Arrays of NumPy of which a call takes no longer than putting them into a group.
+bool are_small(state& s, const group_of_calls& g) {
+  for (Py_ssize_t i = 0; i < g.count(); ++i) {
+    PyObject* const object = PyTuple_GetItem(g.arrays.get(), i);
+    const kind* const producer = kind_of(s, object);
+    if (!producer || !producer->ndarray || ndarray_size(object) > 4096) return false;
+  }
+  return true;
+}
+
+// Lets other threads and the handlers of signals run.
+bool pause_between(Py_ssize_t i) {
+  if (i % 256 != 255) return true;
+  { const without_gil released; }
+  return PyErr_CheckSignals() == 0;
+}
+
+// Small arrays one after the other by plans that are kept (kept.cpp): into a group each would take longer than such a
+// call. NULL without an exception: as a group, whatever has been computed.
+PyObject* one_by_one(state& s, const group_of_calls& g, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+  constexpr Py_ssize_t most_arguments = 8;
+  const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+  bool scoped = false;
+  if (!in_scope(s, &scoped)) return nullptr;
+  if (scoped || g.v[kw_out] || g.v[kw_y] || g.v[kw_residual_out] || g.v[kw_offsets] || g.v[kw_context] ||
+      g.count() == 0 || is_watched(s) || n + named > most_arguments || !are_small(s, g))
+    return nullptr;
+  PyObject* given[most_arguments];
+  std::copy(a, a + n, given);
+  ref names(PyList_New(0));
+  Py_ssize_t count = n;
+  for (Py_ssize_t i = 0; names && i < named; ++i) {
+    PyObject* const name = PyTuple_GetItem(keywords, i);
+    if (PyUnicode_CompareWithASCIIString(name, keyword_names[kw_stack]) == 0) continue;
+    if (PyList_Append(names.get(), name) != 0) return nullptr;
+    given[count++] = a[n + i];
+  }
+  if (names) names = ref(PyList_AsTuple(names.get()));
+  ref list(PyList_New(g.stack ? 0 : g.count()));
+  if (!list || !names) return nullptr;
+  kept_stack stack{g.count(), 0, {}};
+  // The first calls of a kind are made the usual way, which then keeps them.
+  Py_ssize_t others = std::clamp<Py_ssize_t>(g.count() / 8, 1, 16);
+  for (Py_ssize_t i = 0; i < g.count(); ++i) {
+    given[0] = PyTuple_GetItem(g.arrays.get(), i);
+    if (!pause_between(i)) return nullptr;
+    stack.at = i;
+    ref made;
+    for (bool again = true; again && !made;) {
+      made = ref(run_kept(s, g.which, given, n, names.get(), g.stack ? &stack : nullptr));
+      again = !made && !PyErr_Occurred() && --others >= 0 && ref(operate(s, g.which, given, n, names.get()));
+    }
+    if (!made) {  // the group tells what fails, of which array
+      if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+      return nullptr;
+    }
+    if (!g.stack && PyList_SetItem(list.get(), i, made.release()) != 0) return nullptr;
+  }
+  return g.stack ? stack.all.object.release() : list.release();
+}
+
+}  // namespace
+
 PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
   state& s = *state_of(module);
   const char* name = nullptr;
@@ -332,7 +398,10 @@ PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* ke
   if (!found) return nullptr;
   const called_function named(found->name);
   group_of_calls g(*found);
-  if (!g.read(s, a + 1, n - 1, keywords) || !g.take_all(s)) return nullptr;
+  if (!g.read(s, a + 1, n - 1, keywords)) return nullptr;
+  PyObject* const done_apart = one_by_one(s, g, a + 1, n - 1, keywords);
+  if (done_apart || PyErr_Occurred()) return done_apart;
+  if (!g.take_all(s)) return nullptr;
   g.set_flags(g.set.options.stream);
   if (!g.check_each_op(s) || !g.run_alone(s)) return nullptr;
   lockstep_context* const context = g.set.context->handle;

@@ -6,8 +6,21 @@
 
 namespace lockstep::python {
 
+bool is_raised(lockstep_status status) {
+  if (status != LOCKSTEP_INTERRUPTED || !PyErr_Occurred()) return false;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const ref noted(PyObject_CallMethod(
+      value, "add_note", "s", "lockstep ended a call early: out, and any other array that it writes, is incomplete"));
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  return true;
+}
+
 PyObject* raise_status(state& s, lockstep_status status) {
-  PyErr_SetString(s.errors[status], lockstep_last_error());
+  if (is_raised(status)) return nullptr;
+  PyErr_SetString(s.errors[status <= LOCKSTEP_INTERNAL ? status : LOCKSTEP_INTERNAL], lockstep_last_error());
   return nullptr;
 }
 

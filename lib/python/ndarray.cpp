@@ -91,6 +91,13 @@ PyObject* numpy_empty(state& s, const array* like, lockstep_dtype dtype, int ran
   return function_at<PyObject*(int, const int64_t*, PyObject*, int)>(s, empty)(rank, shape, type, 0);
 }
 
+int64_t ndarray_size(PyObject* object) {
+  const auto& a = *reinterpret_cast<const ndarray*>(object);
+  int64_t size = 1;
+  for (int k = 0; k < a.rank; ++k) size *= a.shape[k];
+  return size;
+}
+
 bool import_ndarray(state& s, PyObject* object, const char* name, array& in) {
   const auto& a = *reinterpret_cast<const ndarray*>(object);
   const int type = a.dtype->number;

@@ -63,6 +63,8 @@ struct prepared {
 // Types that a device's kernels may lack.
 inline bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype) < 4 || dtype == LOCKSTEP_U32; }
 
+// Whether the call is within a scope that names a backend, variants or a context; false with an exception.
+bool in_scope(state& s, bool* scoped);
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 
 // rows.cpp: warns of normalised rows on the host that the range of float64 or the rounding of a mean left without
@@ -73,8 +75,13 @@ bool warn_of_rows(const operation& o, const call& c, const array& x, const array
 PyObject* segments_of_rows(state& s, prepared& p);
 
 // kept.cpp: a small call that comes again and again runs by a plan that is kept. NULL without an exception: not this
-// call.
-PyObject* run_kept(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+// call. With a stack the result goes there, and None is returned.
+struct kept_stack {
+  Py_ssize_t count, at;
+  result all;  // made with the first
+};
+PyObject* run_kept(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords,
+                   kept_stack* stack = nullptr);
 // Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
 void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 

@@ -60,7 +60,8 @@ bool prepared::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywor
 }
 
 bool prepared::describe(state& s, bool may_copy) {
-  if (!read_source(s, v[kw_x], "x", set, x) || !read_aliases(s, v)) return false;
+  const bool may_repeat = which.what == task::reduce || which.what == task::sums || which.what == task::moments;
+  if (!read_source(s, v[kw_x], "x", set, x, may_repeat) || !read_aliases(s, v)) return false;
   call& c = description;
   switch (which.what) {
     case task::transpose:

@@ -58,6 +58,14 @@ bool beside(const array& a, const split& axes, int64_t* element_stride, int64_t*
   return true;
 }
 
+// Sequences may be the same memory, one beside another; what repeats otherwise is copied.
+bool may_repeat(state& s, source& x, settings& set, const split& axes, const char* name) {
+  int64_t element_stride = 0, sequence_stride = 0;
+  const array& a = *x.use;
+  return a.plain || (beside(a, axes, &element_stride, &sequence_stride) && element_stride > 0) ||
+         make_packed(s, x, set, name);
+}
+
 // The variant of the op that a call turns out to be: one named in the call, or the scope's for that op.
 bool variant_of(state& s, lockstep_op op, values& v, settings& set) {
   if (v[kw_variant] || !set.scope || set.scope.get() == Py_None) return true;
@@ -117,7 +125,7 @@ bool lay_out(state& s, source& x, settings& set, const split& axes, bool may_cop
 bool read_other(state& s, source& x, settings& set, values& v, const split& axes, bool may_copy, second& other,
                 lockstep_sums_desc& d) {
   source& y = other.y;
-  if (!read_source(s, v[kw_y], "y", set, y) || !same_device(s, *x.use, *y.use, "y")) return false;
+  if (!read_source(s, v[kw_y], "y", set, y, true) || !same_device(s, *x.use, *y.use, "y")) return false;
   const array &a = *x.use, &b = *y.use;
   char have[64], want[64];
   if (b.type != a.type)
@@ -131,13 +139,14 @@ bool read_other(state& s, source& x, settings& set, values& v, const split& axes
                  "y has %d axes and %lld elements; give the shape of x, or of the axes of x that are reduced", b.rank,
                  static_cast<long long>(b.size)),
            false;
-  if (!may_copy && y.use != &y.direct) return no_copy(s, "y is not packed");
   split of_other = axes;
   if (!same) {
     of_other.kept = 0;
     of_other.count = b.rank;
     for (int k = 0; k < b.rank; ++k) of_other.order[k] = k;
   }
+  if (!may_repeat(s, y, set, of_other, "y")) return false;
+  if (!may_copy && y.use != &y.direct) return no_copy(s, "y is not packed");
   if (!lay_out(s, y, set, of_other, may_copy, other.temporary, &d.other_element_stride, &d.other_sequence_stride))
     return false;
   if (!same) d.other_sequence_stride = 0;
@@ -149,10 +158,10 @@ bool read_other(state& s, source& x, settings& set, values& v, const split& axes
 
 bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
                      bool may_copy, result& temporary) {
-  const array& a = *x.use;
   c.op = reduction == LOCKSTEP_SUM_OF_SQUARES || reduction == LOCKSTEP_NORM2 ? LOCKSTEP_SQUARE_SUM : LOCKSTEP_REDUCE;
   split axes;
-  if (!split_axes(s, a, v, c, axes)) return false;
+  if (!split_axes(s, *x.use, v, c, axes) || !may_repeat(s, x, set, axes, "x")) return false;
+  const array& a = *x.use;
   lockstep_reduce_desc& d = c.reduce;
   const lockstep_dtype dtype = dtype_of(a.type), given = lockstep_default_result(reduction, dtype);
   d = {sizeof d, reduction, dtype, given, axes.sequences, axes.length, 1, axes.length, nullptr};
@@ -185,7 +194,7 @@ bool describe_sums(state& s, source& x, settings& set, values& v, lockstep_sums_
            false;
   c.op = LOCKSTEP_SUMS;
   split axes;
-  if (!split_axes(s, *x.use, v, c, axes)) return false;
+  if (!split_axes(s, *x.use, v, c, axes) || !may_repeat(s, x, set, axes, "x")) return false;
   lockstep_sums_desc& d = c.sums;
   d = {};
   d.size = sizeof d;

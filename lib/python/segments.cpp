@@ -95,6 +95,7 @@ bool offsets_of_rows(state& s, const source& given, int64_t rows, std::vector<in
 
 // C counts the calls of a group.
 void raise_of_segment(state& s, lockstep_status status) {
+  if (is_raised(status)) return;
   std::string text = lockstep_last_error();
   constexpr const char* word = "descs[";
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)

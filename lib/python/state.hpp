@@ -127,6 +127,9 @@ struct state {
 
 state* state_of(PyObject* module);
 
+// Whether a call ended early because the handler of a signal has raised an exception, which then also says that the
+// results are incomplete.
+bool is_raised(lockstep_status status);
 // Sets the exception of a status with lockstep_last_error's text. Returns NULL.
 PyObject* raise_status(state& s, lockstep_status status);
 // Sets an exception of lockstep's; format as PyErr_Format. Returns NULL.

@@ -24,22 +24,30 @@ class turns {
 
   // Runs a C call alone and, but for a brief one that need not wait, without the GIL.
   template <class Call>
-  auto run(bool brief, Call&& call) {
+  lockstep_status run(bool brief, Call&& call) {
     {
       const section alone(mutex_);
-      if (forks_ != forks && make()) forks_ = forks;
+      if (forks_ != forks && make()) forks_ = forks, runs_on_ = 0;
+    }
+    const unsigned long self = PyThread_get_thread_ident();
+    if (runs_on_ == self) {
+      lockstep_set_error("the plan runs already: a signal's handler called it while it computes; make another plan");
+      return LOCKSTEP_INVALID_ARGUMENT;
     }
     brief = brief && PyThread_acquire_lock(lock_, NOWAIT_LOCK);
     const without_gil released(!brief);
     if (!brief) PyThread_acquire_lock(lock_, WAIT_LOCK);
-    const auto status = call();
+    runs_on_ = self;
+    const lockstep_status status = call();
+    runs_on_ = 0;
     PyThread_release_lock(lock_);
     return status;
   }
 
  private:
   PyThread_type_lock lock_ = nullptr;
-  int forks_ = forks;  // before the lock was made
+  std::atomic<unsigned long> runs_on_{0};  // a thread
+  int forks_ = forks;                      // before the lock was made
   section_mutex mutex_{};
 };
 

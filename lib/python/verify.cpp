@@ -19,6 +19,7 @@ PyObject* digest(PyObject*, PyObject* arguments) {
       error = e.what();
     }
   }
+  if (PyErr_Occurred()) return nullptr;  // by the handler of a signal
   if (error.empty()) return PyUnicode_FromString(line.c_str());
   PyErr_SetString(PyExc_RuntimeError, error.c_str());
   return nullptr;

@@ -279,3 +279,29 @@ def test_other_buffers():
     import array
     assert same(ls.sum(array.array("d", [1, 2, 3])), np.array(6.0))
     assert same(ls.sum(memoryview(b"\x01\x02")), np.array(3))
+
+
+def test_rows_that_repeat_are_read_where_they_lie():
+    """NumPy's broadcast_to: steps of 0 bytes. Rows that are one row need no copy; what else repeats is copied."""
+    row, other = np.arange(1.0, 9.0), np.full(8, 0.5)
+    rows, others = np.broadcast_to(row, (5, 8)), np.broadcast_to(other, (5, 8))
+    packed = rows.copy()
+    for function in (ls.sum, ls.square_sum, ls.norm, ls.max, ls.argmin, ls.mean, ls.std, ls.l1_norm):
+        same(function(rows, axis=1, copy=False), function(packed, axis=1))
+        same(function(rows[:, ::2], axis=1, copy=False), function(packed[:, ::2], axis=1))
+        for whole in (lambda: function(rows, axis=0, copy=False), lambda: function(rows, copy=False)):
+            with pytest.raises(BufferError, match="x has strides"):
+                whole()
+        same(function(rows, axis=0), function(packed, axis=0))
+        same(function(rows), function(packed))
+        same(function(np.broadcast_to(row, (2, 5, 8)), axis=(0, 2)), function(np.broadcast_to(row, (2, 5, 8)).copy(), axis=(0, 2)))
+    for x, y in ((rows, others), (packed, others), (rows, others.copy())):
+        same(ls.dot(x, y, axis=1, copy=False), ls.dot(packed, others.copy(), axis=1))
+    with pytest.raises(BufferError, match="y has strides"):
+        ls.dot(packed, np.broadcast_to(np.array(2.0), 8), axis=1, copy=False)
+    plan = ls.plan.sum(rows, axis=1)
+    same(plan(rows), ls.sum(packed, axis=1))
+    assert [a.tolist() for a in ls.group.sum([rows, packed], axis=1)] == [[36.0] * 5] * 2
+    same(ls.transpose(rows), packed.T)
+    with pytest.raises(BufferError, match="x has strides"):
+        ls.transpose(rows, copy=False)

@@ -289,18 +289,87 @@ def test_exit_during_a_call():
             """)
 
 
-def test_an_interrupt_comes_after_the_call():
-    assert run("""
-        import signal, threading, os, numpy as np, lockstep as ls
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
-        x = np.ones(30_000_000, "f4")
-        threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+# Seconds for an interrupt on a busy machine; on a quiet one it takes less than 0.15.
+SOON = 5
+
+INTERRUPTED = textwrap.dedent("""
+    import signal, threading, os, time, numpy as np, lockstep as ls
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
+    x = np.ones(30_000_000, "f4")
+    m = x.reshape(-1, 1000)
+    sent = []
+    def interrupt():
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    def ends(call, times):
+        threading.Thread(target=interrupt).start()
         try:
-            while True:
-                ls.sum(x, variant="ref")
-        except KeyboardInterrupt:
-            print(ls.sum(x) == 3e7)
-        """) == "True\n"
+            for _ in range(times):
+                call()
+        except KeyboardInterrupt as e:
+            return time.monotonic() - sent.pop(), " ".join(getattr(e, "__notes__", ()))
+    """)
+
+
+def test_an_interrupt_ends_a_call_of_many_sweeps():
+    """Each would run for minutes."""
+    out = run(INTERRUPTED + textwrap.dedent(f"""
+        small = np.ones((400, 300))
+        for threads in (1, 2):
+            ls.set_num_threads(threads)
+            plan = ls.plan.stencil(m, ls.laplace_weights(2), sweeps=20_000)
+            calls = [lambda: ls.stencil(m, ls.laplace_weights(2), mode="wrap", sweeps=20_000), lambda: ls.stencil(x, [0.25, 0.5, 0.25], sweeps=20_000),
+                     lambda: ls.stencil(small, ls.laplace_weights(2), sweeps=4_000_000), lambda: plan(m)]
+            for call in calls:
+                seconds, notes = ends(call, 1)
+                assert seconds < {SOON}, seconds
+                assert "out" in notes and "incomplete" in notes, notes
+            out = np.empty_like(x)  # and nothing is left behind
+            assert ls.stencil(x, [0.25, 0.5, 0.25], mode="wrap", out=out) is out and (out == 1).all() and ls.sum(x) == 3e7
+        print("ended")
+        """))
+    assert out == "ended\n"
+
+
+def test_an_interrupt_ends_a_long_reduction():
+    """Two axes of steps of 0 bytes: as many elements as take seconds, in little memory."""
+    out = run(INTERRUPTED + textwrap.dedent(f"""
+        many = np.broadcast_to(x, (2000, len(x)))
+        for call in (lambda: ls.sum(many, axis=1), lambda: ls.argmax(many, axis=1), lambda: ls.square_sum(many, axis=1)):
+            seconds, notes = ends(call, 1)
+            assert seconds < {SOON} and "incomplete" in notes, (seconds, notes)
+        print(ls.sum(x) == 3e7)
+        """))
+    assert out == "True\n"
+
+
+def test_an_interrupt_that_raises_nothing_ends_nothing():
+    assert run(INTERRUPTED + textwrap.dedent("""
+        seen, want = [], ls.stencil(m, ls.laplace_weights(2), mode="wrap", sweeps=30)
+        plan = ls.plan.stencil(m, ls.laplace_weights(2), mode="wrap", sweeps=30)
+        def handler(*_):
+            seen.append(ls.sum(x))
+            try:
+                plan(m)
+            except ls.InvalidArgument as e:
+                seen.append(str(e))
+        signal.signal(signal.SIGINT, handler)
+        for call in (lambda: ls.stencil(m, ls.laplace_weights(2), mode="wrap", sweeps=30), lambda: plan(m)):
+            seen.clear()
+            threading.Thread(target=interrupt).start()
+            while not seen:
+                got = call()
+            assert seen[0] == 3e7 and (got == want).all()
+        print("the same")
+        """)) == "the same\n"
+
+
+def test_an_interrupt_comes_after_a_call_that_does_not_ask():
+    assert run(INTERRUPTED + textwrap.dedent("""
+        seconds, notes = ends(lambda: ls.sum(x, variant="ref"), 10_000)
+        print(ls.sum(x) == 3e7)
+        """)) == "True\n"
 
 
 def test_import_is_cheap_and_needs_nobody():

@@ -81,7 +81,8 @@ typedef enum lockstep_status LOCKSTEP_INT {
   /* Only from calls over many ranks (ranks.h). */
   LOCKSTEP_RANK_FAILED = 11, /* another rank's part of the call failed; the text names that rank and its reason */
   LOCKSTEP_RANK_LOST = 12,   /* a rank did not answer in time, or its transport failed: the communicator is closed */
-  LOCKSTEP_MISMATCH = 13     /* ranks described different things, or made different calls */
+  LOCKSTEP_MISMATCH = 13,    /* ranks described different things, or made different calls */
+  LOCKSTEP_INTERRUPTED = 14  /* the program ended the call early; see lockstep_set_interrupt */
 } lockstep_status;
 
 /* The name of a status, "LOCKSTEP_OVERFLOW" for example. Never NULL. */
@@ -263,6 +264,19 @@ typedef struct lockstep_options {
 } lockstep_options;
 
 LOCKSTEP_API lockstep_options lockstep_options_defaults(void);
+
+/* Lets a program end its long calls early, on Ctrl-C for example. While a call of this thread computes on the CPU,
+ * ask(user) is called on this thread about every 100 ms, between two tasks. If it returns other than 0, the call ends
+ * as soon as every thread has finished its task, usually within some milliseconds, as LOCKSTEP_INTERRUPTED. dst and
+ * any other array that the call writes are then incomplete (in place, src is lost); contexts and plans can be used
+ * again.
+ * ask        NULL: calls are not interrupted, as at first. It may call lockstep, but not execute the plan that runs.
+ * Not asked  in calls of less than 32 MiB read and written, which end soon, in rows named "ref", in measurements, and
+ *            while a GPU computes.
+ * Setting    It holds for this thread's calls, on every context, until it is set again; a call that runs keeps the
+ *            function that it began with. Asynchrony: the CPU computes during an asynchronous call too, and asks.
+ * Errors     none. */
+LOCKSTEP_API void lockstep_set_interrupt(int (*ask)(void* user), void* user);
 
 /* Releases what a context keeps for a caller's stream: a queue with its own device
  * memory, made by the first call on that stream. Call it before the stream is
