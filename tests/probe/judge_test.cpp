@@ -150,6 +150,56 @@ TEST(Verdict, FittedRowsOnADeviceOfTheRulesAgree) {
   EXPECT_EQ(verdicts("H8", threads(70)), verdict::differs);
 }
 
+// Rules of the host follow what the machine tells of itself.
+TEST(Rows, OfTheHostFollowItsVendorAndWidths) {
+  const auto said = [](const char* id, std::initializer_list<measured> read) {
+    readings all;
+    for (const measured& m : read) all.add(m);
+    row out{};
+    kind_of(kinds(), id).judge(out, all);
+    std::vector<verdict> verdicts;
+    for (const line& l : out.lines) verdicts.push_back(l.said);
+    return verdicts;
+  };
+  const auto fact = [](const char* name, double value) { return one("host", name, NAN, value); };
+  // Vectors of 64 bytes at offsets 32 and 4, on a path of 32 bytes and of 64: the pieces that cross a line count.
+  const auto vectors = [&](double path, double offset, double times) {
+    return said("H3", {fact("vector_bytes", 64), fact("path_bytes", path), fact("line_bytes", 64),
+                       one("H3", "vectors, offset", 0, 300), one("H3", "vectors, offset", offset, 300 / times)})
+        .back();
+  };
+  EXPECT_EQ(vectors(32, 32, 1), verdict::agrees);
+  EXPECT_EQ(vectors(32, 4, 1.5), verdict::agrees);
+  EXPECT_EQ(vectors(32, 32, 2), verdict::differs);
+  EXPECT_EQ(vectors(64, 32, 2), verdict::agrees);
+  EXPECT_EQ(vectors(64, 4, 1.5), verdict::differs);
+  // Across a page, in cycles, where a load across a line takes one.
+  const auto page = [&](double vendor, double cycles) {
+    return said("H3", {fact("clock_ghz", 1), fact("vendor", vendor), one("H3", "8 bytes, aligned", NAN, 0.5),
+                       one("H3", "8 bytes, across a line", NAN, 1), one("H3", "8 bytes, across a page", NAN, cycles)})
+        .back();
+  };
+  EXPECT_EQ(page(amd, 9), verdict::moved_on);
+  EXPECT_EQ(page(intel, 9), verdict::differs);
+  EXPECT_EQ(page(intel, 6), verdict::moved_on);
+  EXPECT_EQ(page(0, 6), verdict::differs);
+  // Lines that are fetched in pairs.
+  const auto stride = [&](double far) {
+    return said("H2", {fact("line_bytes", 64), one("H2", "stride", 8, 10), one("H2", "stride", 128, far)}).back();
+  };
+  EXPECT_EQ(stride(1.25), verdict::agrees);
+  EXPECT_EQ(stride(0.625), verdict::moved_on);
+  EXPECT_EQ(stride(0.3), verdict::differs);
+  const auto streaming = [&](double vendor, double times) {
+    return said("H5", {fact("vendor", vendor), one("H5", "plain stores, memory", NAN, 10),
+                       one("H5", "streaming stores, memory", NAN, 10 * times)})
+        .front();
+  };
+  EXPECT_EQ(streaming(intel, 0.8), verdict::moved_on);
+  EXPECT_EQ(streaming(amd, 0.8), verdict::differs);
+  EXPECT_EQ(streaming(amd, 2), verdict::agrees);
+}
+
 TEST(Rows, OfTheLadderAreAllThere) {
   std::string ids;
   for (const kind& k : kinds()) ids += std::string(k.id) + " ";

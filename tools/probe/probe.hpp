@@ -141,11 +141,12 @@ struct kind {
 std::vector<kind> kinds();
 row judged(const kind& k, const readings& all);
 // In rows/.
-std::vector<kind> shared_kinds();  // E2, E3, E11, E12
-std::vector<kind> global_kinds();  // E7, E8, E9
-std::vector<kind> cached_kinds();  // E4, E5, E6
-std::vector<kind> chip_kinds();    // E1, E10, E13, E14, E15
-std::vector<kind> host_kinds();    // H1-H8
+std::vector<kind> shared_kinds();     // E2, E3, E11, E12
+std::vector<kind> global_kinds();     // E7, E8, E9
+std::vector<kind> cached_kinds();     // E4, E5, E6
+std::vector<kind> chip_kinds();       // E1, E10, E13, E14, E15
+constexpr double intel = 1, amd = 2;  // the fact "vendor" of row "host"; 0: another
+std::vector<kind> host_kinds();       // H1-H8
 
 // Measures rows on the CPU; false when this machine cannot, and why.
 struct host_limits {
