@@ -173,7 +173,7 @@ def test_other_threads_run_meanwhile():
 
 
 def test_a_small_call_keeps_the_lock():
-    small, larger = np.ones(512, "f4"), np.ones(4096, "f4")
+    small, larger = np.ones(4096, "f4"), np.ones(5000, "f4")
     plan = ls.plan.sum(small, variant="ref")
     stop, turns = threading.Event(), [0]
 
