@@ -338,6 +338,90 @@ def normalizations():
                 check(abs(abs(float(got)) - want) <= 1e-12 * (want + 1), "normalize exact", kind, n)
 
 
+# ---- softmax and its kin -------------------------------------------------------
+# The two programs of order id 1, as order.md has them, by exact fractions.
+TAIL = [float.fromhex(h) for h in ("0x1.000000000000ap-1", "0x1.55555555554fcp-3", "0x1.5555555550689p-5", "0x1.111111112725dp-7",
+                                   "0x1.6c16c18488a72p-10", "0x1.a01a012dcb964p-13", "0x1.a01999231b74ap-16", "0x1.71df1d1476cecp-19",
+                                   "0x1.28ae3c99da451p-22", "0x1.ad8d55a54a7bdp-26")]
+SERIES = [float.fromhex(h) for h in ("0x1.5555555555558p-1", "0x1.9999999995184p-2", "0x1.2492492e25b5ap-2", "0x1.c71c629bb2debp-3",
+                                     "0x1.7462caadf34ccp-3", "0x1.39fb717e4f952p-3", "0x1.2b7d1f0990b77p-3")]
+h = float.fromhex
+LOG2_E, LN2, LN2_REST = h("0x1.71547652b82fep0"), h("0x1.62e42fefa39efp-1"), h("0x1.abc9e3b39803fp-56")
+LN2_SHORT, LN2_LONG = h("0x1.62e42fefa3800p-1"), h("0x1.ef35793c76730p-45")
+
+
+def program_exp(d):
+    if d < -708 or d != d:
+        return 0.0 if d < -708 else d
+    k = float(round(Fraction(d) * Fraction(LOG2_E)))  # the sum with 1.5 * 2^52 rounds once, to an even one of two
+    r = fma(k, -LN2_REST, fma(k, -LN2, d))
+    q = TAIL[9]
+    for c in TAIL[8::-1]:
+        q = fma(q, r, c)
+    return math.ldexp(fma(r, fma(r, q, 1.0), 1.0), int(k))
+
+
+def program_log(x):
+    u, k = math.frexp(x)
+    if u < h("0x1.6a09e667f3bcdp-1"):
+        u, k = 2 * u, k - 1
+    f = u - 1.0
+    s = f / (f + 2.0)
+    z, half = s * s, 0.5 * f * f
+    q = SERIES[6]
+    for c in SERIES[5::-1]:
+        q = fma(q, z, c)
+    t = fma(s, fma(q, z, half), k * LN2_LONG)
+    high = k * LN2_SHORT
+    total = high + f
+    return total + ((f - (total - high)) - (half - t))
+
+
+SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, PICKED = range(3, 7)
+
+
+def exponentials():
+    cases = [(kind, dtype, n) for kind in (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, PICKED) for dtype in (F16, BF16, F32, F64) for n in (1, 6, 130, 2100)]
+    for case, (kind, dtype, n) in enumerate(cases):
+        rows, scale = (2, (1.0, -0.75, 1 / 3)[case % 3])
+        x = in_type(dtype, rng.standard_normal(rows * n) * (1, 8, 60)[case % 3])
+        masked = rng.random(rows * n) < 0.1
+        masked[::n] = False  # not all of a row
+        v = np.where(masked, -math.copysign(math.inf, scale), values_of(dtype, x))
+        x = np.where(masked, TYPES[dtype](-math.copysign(math.inf, scale)) if dtype != BF16 else (0xFF80 if scale > 0 else 0x7F80), x).astype(x.dtype)
+        labels = rng.integers(0, n, rows)
+        one = kind in (LOGSUMEXP, PICKED)
+        result = (dtype, F16, BF16, F32, F64)[case % (5 if one else 4)]
+        out = np.zeros(rows if one else rows * n, TYPES[result])
+        run("normalize", Normalize(kind=kind, dtype=dtype, result=result, weight_dtype=dtype, count=rows, length=n, src_stride=n,
+                                   dst_stride=1 if one else n, eps=scale, weight=labels.ctypes.data if kind == PICKED else None), x, out)
+        for row in range(rows):
+            r = v[row * n: row * n + n]
+            m = float(r.max() if scale > 0 else r.min())
+            d = (r - m) * scale
+            e = np.array([program_exp(float(t)) for t in d])
+            total = float(tree(e, False))
+            log = program_log(total)
+            if kind == SOFTMAX:
+                want = e * (1.0 / total)
+            elif kind == LOG_SOFTMAX:
+                want = d - log
+            else:
+                want = np.array([m * scale + log if kind == LOGSUMEXP else d[labels[row]] - log])
+            got = out[row: row + 1] if one else out[row * n: row * n + n]
+            check(same_bits(got, rounded_bits(result, want)), "exponentials", kind, dtype, n, result, scale, row)
+            if kind == SOFTMAX and result != F64 and n < 2000:  # and against 60 digits
+                bits, least = MANTISSA[result]
+                with decimal.localcontext(decimal.Context(prec=60, Emax=10**8, Emin=-10**8)):
+                    D = decimal.Decimal
+                    powers = [(D(float(t)) - D(m)) * D(scale) for t in r]
+                    powers = [p.exp() if p.is_finite() else D(0) for p in powers]
+                    for p, g in zip(powers, as_doubles(result, got)):
+                        exact = p / sum(powers)
+                        unit = D(2) ** max(math.frexp(float(exact))[1] - bits, least) if exact else D(2) ** least
+                        check(abs(D(float(g)) - exact) <= D("0.51") * unit, "softmax exact", dtype, n, result)
+
+
 # ---- scan --------------------------------------------------------------------
 def scans():
     for dtype in (F16, BF16, F32, F64):
@@ -590,7 +674,7 @@ def functions():
                 check(same_bits(out, rounded_bits(result, want)), "map", name, dtype, result)
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, scans, sums, any_axes, conversions, functions):
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, exponentials, scans, sums, any_axes, conversions, functions):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

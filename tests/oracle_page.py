@@ -405,7 +405,8 @@ def numbers_of_the_page():
     want = {"SUM": page.float_sum("SUM", x), "SUM_OF_SQUARES": page.float_sum("SUM_OF_SQUARES", x), "NORM2": page.norm2(x, True),
             "NORM2 of x * 2^-600": page.norm2(small, True), "DOT of x and y": page.float_sum("DOT", x, y),
             "ABSOLUTE_DIFFERENCES of x and y": page.float_sum("ABSOLUTE_DIFFERENCES", x, y), "mean": mean, "variance, correction 1": variance,
-            "inclusive scan at 3000": sums[3000], "inclusive scan at 4999": sums[4999], "LAYER, eps 1e-5, at 0": rows[0]}
+            "inclusive scan at 3000": sums[3000], "inclusive scan at 4999": sums[4999], "LAYER, eps 1e-5, at 0": rows[0],
+            "LOGSUMEXP, scale 0.01": page.exponentials("LOGSUMEXP", x, 0.01)[0], "SOFTMAX, scale 0.01, at 0": page.exponentials("SOFTMAX", x, 0.01)[0]}
     lines = [f"| {name} | 0x{page.bits_of(value, 'f64'):016X} |" for name, value in want.items()]
     for name in sys.argv[3:]:
         on_page = re.findall(r"^\| .* \| 0x[0-9A-F]{16} \|$", pathlib.Path(name).read_text(), re.M)
@@ -422,7 +423,9 @@ def numbers_of_the_page():
             ("variance, correction 1", "sums", Sums(kind=4, dtype=F64, result=F64, count=1, length=n, element_stride=1, correction=1), a, 2, 1),
             ("inclusive scan at 3000", "scan", Scan(reduction=SUM, dtype=F64, result=F64, count=1, length=n, element_stride=1, dst_element_stride=1), a, n, 3000),
             ("inclusive scan at 4999", "scan", Scan(reduction=SUM, dtype=F64, result=F64, count=1, length=n, element_stride=1, dst_element_stride=1), a, n, 4999),
-            ("LAYER, eps 1e-5, at 0", "normalize", Normalize(kind=2, dtype=F64, result=F64, weight_dtype=F64, count=1, length=n, eps=1e-5), a, n, 0)):
+            ("LAYER, eps 1e-5, at 0", "normalize", Normalize(kind=2, dtype=F64, result=F64, weight_dtype=F64, count=1, length=n, eps=1e-5), a, n, 0),
+            ("LOGSUMEXP, scale 0.01", "normalize", Normalize(kind=5, dtype=F64, result=F64, weight_dtype=F64, count=1, length=n, eps=0.01), a, 1, 0),
+            ("SOFTMAX, scale 0.01, at 0", "normalize", Normalize(kind=3, dtype=F64, result=F64, weight_dtype=F64, count=1, length=n, eps=0.01), a, n, 0)):
         out = empty(F64, count)
         run(op, desc, src, out)
         got[name] = out.stored()[at]

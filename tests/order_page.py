@@ -277,6 +277,55 @@ def normalized(kind, x, dtype, eps, weight=None, bias=None, residual=None):
     return y, h
 
 
+# ---- softmax and its kin -------------------------------------------------------
+number = float.fromhex
+POWERS = [number(c) for c in ("0x1.ad8d55a54a7bdp-26 0x1.28ae3c99da451p-22 0x1.71df1d1476cecp-19 0x1.a01999231b74ap-16 0x1.a01a012dcb964p-13 "
+                          "0x1.6c16c18488a72p-10 0x1.111111112725dp-7 0x1.5555555550689p-5 0x1.55555555554fcp-3 0x1.000000000000ap-1").split()]
+ODD_POWERS = [number(c) for c in ("0x1.2b7d1f0990b77p-3 0x1.39fb717e4f952p-3 0x1.7462caadf34ccp-3 0x1.c71c629bb2debp-3 0x1.2492492e25b5ap-2 "
+                              "0x1.9999999995184p-2 0x1.5555555555558p-1").split()]
+
+
+def polynomial(coefficients, x):
+    q = coefficients[0]
+    for c in coefficients[1:]:
+        q = fma(q, x, c)
+    return q
+
+
+def exp_program(x):
+    if not x >= -708:
+        return 0.0 if x < -708 else x
+    k = fma(x, number("0x1.71547652b82fep0"), number("0x1.8p52")) - number("0x1.8p52")
+    r = fma(k, -number("0x1.abc9e3b39803fp-56"), fma(k, -number("0x1.62e42fefa39efp-1"), x))
+    return math.ldexp(fma(r, fma(r, polynomial(POWERS, r), 1.0), 1.0), int(k))
+
+
+def log_program(x):
+    k, least = 0, number("0x1.6a09e667f3bcdp-1")
+    while x >= 2 * least:
+        k, x = k + 1, x / 2
+    f = x - 1
+    s = f / (f + 2)
+    z, h = s * s, (0.5 * f) * f
+    t = fma(s, fma(polynomial(ODD_POWERS, z), z, h), k * number("0x1.ef35793c7673p-45"))
+    high = k * number("0x1.62e42fefa38p-1")
+    total = high + f
+    return total + ((f - (total - high)) - (h - t))
+
+
+def exponentials(kind, h, scale, label=0):
+    """y of finite elements and of those that are masked, before it is written."""
+    m = max(h) if scale > 0 else min(h)
+    d = [(v - m) * scale for v in h]
+    e = [exp_program(v) for v in d]
+    S = float_sum("SUM", e)
+    if kind == "SOFTMAX":
+        return [v * (1 / S) for v in e]
+    if kind == "LOG_SOFTMAX":
+        return [v - log_program(S) for v in d]
+    return [m * scale + log_program(S) if kind == "LOGSUMEXP" else d[label] - log_program(S)]
+
+
 # ---- stencil -------------------------------------------------------------------
 def general(form, c, rank, radius):
     """Coefficients of any form in the order of the taps."""

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "axes.hpp"
+#include "bits/normalizations.hpp"
 #include "bits/reductions.hpp"
 
 namespace lockstep::tool {
@@ -40,8 +41,12 @@ constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{{{"
                                                                               {"down", LOCKSTEP_SHUFFLE_DOWN},
                                                                               {"xor", LOCKSTEP_SHUFFLE_XOR}}};
 
-constexpr std::array<std::pair<const char*, lockstep_normalization>, 3> normalizations{
-    {{"l2", LOCKSTEP_NORMALIZE_L2}, {"rms", LOCKSTEP_NORMALIZE_RMS}, {"layer", LOCKSTEP_NORMALIZE_LAYER}}};
+constexpr auto normalizations = [] {
+  std::array<std::pair<const char*, lockstep_normalization>, LOCKSTEP_NORMALIZATION_COUNT> names;
+  for (size_t k = 0; k < names.size(); ++k)
+    names[k] = {lib::normalizations[k].option, static_cast<lockstep_normalization>(k)};
+  return names;
+}();
 constexpr std::array<std::pair<const char*, lockstep_sums_kind>, 5> sums_kinds{
     {{"dot", LOCKSTEP_SUMS_DOT},
      {"sqdiff", LOCKSTEP_SUMS_SQUARED_DIFFERENCES},
@@ -302,12 +307,17 @@ call normalize(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   if (shape.empty()) refuse("normalize needs an array of 1 axis or more, this one has none");
   const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
+  const lockstep_normalization kind = named(normalizations, what.kind, "--kind");
+  const lib::normalization_kind& about = lib::kind_of(kind);
   lockstep_normalize_desc d =
-      lockstep_normalize_rows(named(normalizations, what.kind, "--kind"), dtype,
-                              product(shape.data(), shape.data() + shape.size() - 1), shape.back(), what.eps);
-  if (what.result != "default") d.result = named(casts, what.result, "--result");
+      lockstep_normalize_rows(kind, dtype, product(shape.data(), shape.data() + shape.size() - 1), shape.back(),
+                              about.exponential ? what.scale : what.eps);
+  if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
+  if (about.one_result) c.result.shape.pop_back();
+  if ((kind == LOCKSTEP_NORMALIZE_PICKED) != !what.labels.empty())
+    refuse("--labels FILE.npy goes with --kind picked: give both, or none");
   const auto side = [&](const std::string& file, const char* option, const std::vector<int64_t>& wanted) {
     c.keeps.push_back(read_npy(file));
     const array& given = c.keeps.back();
@@ -316,7 +326,7 @@ call normalize(const request& what, const array& in) {
              shape_text(given.header.shape));
     return &given;
   };
-  c.keeps.reserve(3);
+  c.keeps.reserve(4);
   for (const auto& [file, option, to] :
        {std::tuple{&what.weight, "--weight", &d.weight}, {&what.bias, "--bias", &d.bias}}) {
     if (file->empty()) continue;
@@ -326,6 +336,12 @@ call normalize(const request& what, const array& in) {
   }
   if (!what.weight.empty() && !what.bias.empty() && c.keeps[0].header.descr != c.keeps[1].header.descr)
     refuse("--weight is {} and --bias {}; give one type", c.keeps[0].header.descr, c.keeps[1].header.descr);
+  if (!what.labels.empty()) {
+    const array* given = side(what.labels, "--labels", c.result.shape);
+    if (given->header.descr != "<i8")
+      refuse("--labels {}: needs elements <i8, these are {}", what.labels, given->header.descr);
+    d.labels = static_cast<const int64_t*>(static_cast<const void*>(given->data));
+  }
   if (!what.residual.empty()) {
     const array* given = side(what.residual, "--residual", shape);
     if (dtype_of(given->header, what.bf16) != dtype)

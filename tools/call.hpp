@@ -28,10 +28,11 @@ struct request {
   double eps = 1e-5;
   bool exclusive = false;              // scan
   std::string weight, bias, residual;  // .npy files of a normalization
+  std::string labels;                  // a .npy file of picked
   std::string other;                   // a .npy file of sums of two arrays
   bool rows = false;                   // sums: a result a row
   int64_t correction = 0;              // of a variance
-  double scale = 1;                    // convert, map
+  double scale = 1;                    // convert, map, softmax and its kin
   std::string function;                // map
   int width = 32, operand = 0;
 };

@@ -31,6 +31,7 @@ constexpr std::pair<std::string_view, std::string_view> fields[] = {
     {"result", "--result"},
     {"eps", "--eps"},
     {"scale", "--scale"},
+    {"labels", "--labels"},
     {"correction", "--correction"},
     {"offsets", "--offsets"},
     {"axes", "--axes"},

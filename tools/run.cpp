@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "bits/normalizations.hpp"
 #include "bits/reductions.hpp"
 #include "call.hpp"
 #include "json.hpp"
@@ -244,22 +245,33 @@ void add_options(lockstep_op op, command command, run_options& o) {
       command.add("--width", o.what.width, "lanes of a segment: 1, 2, 4, 8, 16 or 32").type_name("W");
       command.add("--operand", o.what.operand, "the lane, delta or mask").type_name("N").required();
       break;
-    case LOCKSTEP_NORMALIZE:
-      command.add("--kind", o.what.kind, "l2 (x / norm), rms (x / root mean square) or layer (mean 0, deviation 1)")
+    case LOCKSTEP_NORMALIZE: {
+      std::vector<std::string> kinds;
+      for (const lib::normalization_kind& kind : lib::normalizations) kinds.emplace_back(kind.option);
+      command
+          .add("--kind", o.what.kind,
+               "l2 (x / norm), rms (x / root mean square), layer (mean 0, deviation 1), softmax, log_softmax, "
+               "logsumexp (one "
+               "result per row) or picked (log_softmax of the element that --labels names in each row)")
           .type_name("NAME")
-          .one_of({"l2", "rms", "layer"})
+          .one_of(kinds)
           .required();
+      command.add("--scale", o.what.scale, "of softmax and what follows it: multiply the elements by this first")
+          .type_name("X")
+          .show_default();
+      command.add("--labels", o.what.labels, "of picked: a place in each row, from 0, as int64").type_name("FILE.npy");
       command.add("--eps", o.what.eps, "least norm of l2; added to the mean square of rms and layer")
           .type_name("X")
           .show_default();
       command.add("--weight", o.what.weight, "multiply each column by this, a 1-D .npy").type_name("FILE.npy");
       command.add("--bias", o.what.bias, "then add this").type_name("FILE.npy");
       command.add("--residual", o.what.residual, "an array like the input, added to it first").type_name("FILE.npy");
-      command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16 or f32")
+      command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16, f32 or f64")
           .type_name("TYPE")
-          .one_of({"default", "f16", "bf16", "f32"});
+          .one_of({"default", "f16", "bf16", "f32", "f64"});
       command.add("--bf16", o.what.bf16, "2-byte integers in the files are bfloat16 bits");
       break;
+    }
     case LOCKSTEP_SCAN:
       o.what.reduction = "sum";
       command.add("--reduction", o.what.reduction, "sum, min or max")

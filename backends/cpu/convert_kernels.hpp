@@ -13,9 +13,13 @@ struct convert_kernels {
   void (*run[4][4])(const void* src, void* dst, int64_t n, double scale, bool stream);
 };
 
-// x[i] = function(x[i]) for i < n, by lockstep_function. n is a multiple of 8.
 struct function_kernels {
+  // x[i] = function(x[i]) for i < n, by lockstep_function. n is a multiple of 8.
   void (*apply[LOCKSTEP_FUNCTION_COUNT])(double* x, int64_t n);
+  // Of n elements x, by dtype less one, where d = (x - centre) * scale is below or equal to 0 and no NaN: to[i] =
+  // exp(d) and d - less. to has room for n rounded up to a multiple of 8.
+  void (*exponentials[4])(const void* x, int64_t n, double centre, double scale, double* to);
+  void (*differences[4])(const void* x, int64_t n, double centre, double scale, double less, double* to);
 };
 
 // n integers or booleans, by dtype less LOCKSTEP_I32.

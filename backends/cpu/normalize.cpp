@@ -7,10 +7,9 @@
 // Source  lib/bits/order_rows.hpp, lockstep.h
 #include <cmath>
 
-#include "bits/order_rows.hpp"
-#include "normalize_kernels.hpp"
+#include "bits/normalizations.hpp"
+#include "normalize_rows.hpp"
 #include "ops.hpp"
-#include "passes.hpp"
 #include "terms.hpp"
 
 namespace lockstep::cpu {
@@ -56,35 +55,12 @@ constexpr int64_t own_length = 4096;
 bool widen_alone(const lockstep_normalize_desc& d) { return d.dtype != LOCKSTEP_F64 && d.length <= own_length; }
 
 // What a sum over a row's leaves joins by: double (squares) or order::moments.
-struct normalizer {
-  const lockstep_queue& queue;
-  const lockstep_normalize_desc& d;
-  const char *src, *residual;
-  char *dst, *sum;
+struct normalizer : normalize_call {
   const void *weight, *bias;  // as the kernels want them; of what each thread widens for itself no weight
-  const normalize_kernels& kernels = normalizers(queue.kernels);
   const float_kernels& squares_of =
       term_kernels(queue.kernels, static_cast<float_term>(square_f16 + (d.dtype - LOCKSTEP_F16)));
-  int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
-  int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
-  int64_t leaves = order::leaves(d.length);
-  // A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
-  bool stream = d.count * d.length * (bytes + result_bytes) >= queue.tuned->rows.normalize_stream_bytes;
 
   bool layer() const { return d.kind == LOCKSTEP_NORMALIZE_LAYER; }
-  const auto& of_type() const { return kernels.of[d.dtype - LOCKSTEP_F16]; }
-  int64_t leaf_length(int64_t k) const { return k + 1 < leaves ? order::leaf : d.length - k * order::leaf; }
-
-  // h of a leaf: where it lies, or made in buffer. first: sum is written, later passes read it there.
-  const void* leaf(int64_t row, int64_t k, void* buffer, bool first) const {
-    const int64_t at = k * order::leaf;
-    const char* x = src + (row * d.src_stride + at) * bytes;
-    if (residual == nullptr) return x;
-    char* kept = sum != nullptr ? sum + (row * d.sum_stride + at) * bytes : static_cast<char*>(buffer);
-    if (sum == nullptr || first)
-      of_type().add(x, residual + (row * d.residual_stride + at) * bytes, kept, leaf_length(k));
-    return kept;
-  }
 
   void value_of(const void* h, int64_t n, double& squares) const {
     squares_of.rows({h, n, order::leaf, nullptr}, 1, &squares);
@@ -214,15 +190,12 @@ struct normalizer {
 
   template <class Value>
   void run(void* workspace) const {
-    const bool few = !widen_alone(d) && d.count < queue.tuned->reductions.tasks_a_thread * queue.threads &&
-                     d.length * bytes >= queue.tuned->rows.shared_bytes;
-    if (queue.threads > 1 && few && !forked()) {
+    if (!widen_alone(d) && shares_rows()) {
       for (int64_t row = 0; row < d.count; ++row) together<Value>(row, workspace);
       return;
     }
     const bool batched = residual == nullptr && leaves == 1;
-    const int64_t grain = std::max<int64_t>(queue.tuned->rows.normalize_grain / d.length, 1);
-    over_parts(queue, d.count, grain, [&](int64_t first, int64_t last) {
+    over_rows([&](int64_t first, int64_t last) {
       const auto run_with = [&](const normalizer& n) {
         batched ? n.batches<Value>(first, last) : n.rows<Value>(first, last);
       };
@@ -237,18 +210,22 @@ struct normalizer {
   }
 };
 
-size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d) {
-  const int64_t bytes = d.length * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
-  return static_cast<size_t>(most_tasks(*queue, bytes)) * 32;
-}
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  if (lib::kind_of(d.kind).exponential) return joins_bytes(queue, d);
   const size_t made = widen_alone(d) ? 0 : static_cast<size_t>(makes_weight(d)) + static_cast<size_t>(makes_bias(d));
   return made * wide_bytes(d) + joins_bytes(queue, d);
 }
 
 lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  const normalize_call rows{*queue,
+                            d,
+                            static_cast<const char*>(call->src),
+                            static_cast<const char*>(d.residual),
+                            static_cast<char*>(call->dst),
+                            static_cast<char*>(d.sum)};
+  if (lib::kind_of(d.kind).exponential) return exponential_rows(rows, call->workspace);
   auto* room = static_cast<char*>(call->workspace);
   const void *weight = d.weight, *bias = d.bias;
   if (widen_alone(d)) {
@@ -257,14 +234,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
     if (makes_weight(d)) weight = widened(*queue, d, d.weight, room), room += wide_bytes(d);
     if (makes_bias(d)) bias = widened(*queue, d, d.bias, room), room += wide_bytes(d);
   }
-  const normalizer n{*queue,
-                     d,
-                     static_cast<const char*>(call->src),
-                     static_cast<const char*>(d.residual),
-                     static_cast<char*>(call->dst),
-                     static_cast<char*>(d.sum),
-                     weight,
-                     bias};
+  const normalizer n{rows, weight, bias};
   if (n.layer())
     n.run<order::moments>(room);
   else

@@ -20,5 +20,7 @@ lockstep_status ref_scan(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_sums(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_reduce_axes(lockstep_queue*, const lockstep_call*);
 lockstep_status ref_convert(lockstep_queue*, const lockstep_call*);
+// Whether each label of PICKED is within its row; else an error that names the first that is not.
+lockstep_status require_labels(const lockstep_normalize_desc& d);
 size_t ref_stencil_workspace(const lockstep_queue*, const lockstep_call*);
 }  // namespace lockstep::cpu

@@ -1,7 +1,8 @@
-// normalize.cpp - rows divided by their norm or spread: validation.
+// normalize.cpp - rows divided by their norm, spread or sum of exponentials: validation.
 #include <cmath>
 #include <cstddef>
 
+#include "../bits/normalizations.hpp"
 #include "checked.hpp"
 #include "ops.hpp"
 
@@ -11,31 +12,41 @@ namespace {
 bool is_float(lockstep_dtype dtype) { return dtype >= LOCKSTEP_F16 && dtype <= LOCKSTEP_F64; }
 
 void require_types(const lockstep_normalize_desc& d) {
-  if (d.kind < LOCKSTEP_NORMALIZE_L2 || d.kind > LOCKSTEP_NORMALIZE_LAYER)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "kind is {}; use LOCKSTEP_NORMALIZE_L2, _RMS or _LAYER", static_cast<int>(d.kind));
+  if (!is_normalization(d.kind))
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "kind is {}; use LOCKSTEP_NORMALIZE_L2, _RMS, _LAYER, _SOFTMAX, _LOG_SOFTMAX, _LOGSUMEXP or _PICKED",
+         static_cast<int>(d.kind));
+  const normalization_kind& kind = kind_of(d.kind);
   if (!is_float(d.dtype))
     fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_normalize takes F16, BF16, F32 and F64",
          dtype_text(d.dtype));
-  if (d.result != d.dtype && (!is_float(d.result) || d.result == LOCKSTEP_F64))
+  if (d.result != d.dtype && (!is_float(d.result) || (d.result == LOCKSTEP_F64 && !kind.one_result)))
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}; rows of {} become {}F16, BF16 or F32", dtype_text(d.result),
-         dtype_text(d.dtype), d.dtype == LOCKSTEP_F64 ? "F64, " : "");
+         dtype_text(d.dtype), d.dtype == LOCKSTEP_F64 || kind.one_result ? "F64, " : "");
   if (d.weight_dtype != d.dtype && d.weight_dtype != LOCKSTEP_F32)
     fail(LOCKSTEP_INVALID_ARGUMENT, "weight_dtype is {}; weight and bias of rows of {} are {}{}",
          dtype_text(d.weight_dtype), dtype_text(d.dtype), dtype_text(d.dtype),
          d.dtype == LOCKSTEP_F32 ? "" : " or F32");
-  if (!(d.eps >= 0) || std::isinf(d.eps))
+  if (!kind.exponential && (!(d.eps >= 0) || std::isinf(d.eps)))
     fail(LOCKSTEP_INVALID_ARGUMENT, "eps is {}; give a finite number, 0 or more", d.eps);
+  if (kind.exponential && (d.scale == 0 || !std::isfinite(d.scale)))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "scale is {}; give a finite number other than 0, 1 for {} alone", d.scale,
+         kind.name);
+  if (kind.exponential && d.kind != LOCKSTEP_NORMALIZE_PICKED && d.weight != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "weight is {}, but {} has none; set it to NULL", d.weight, kind.name);
+  if (kind.exponential && d.bias != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "bias is {}, but {} has none; set it to NULL", d.bias, kind.name);
 }
 
 // Bytes of count rows, whose stride is checked: rows that are written lie apart.
-size_t rows_span(const char* name, const char* stride_name, const lockstep_normalize_desc& d, int64_t& stride,
-                 size_t element_bytes, bool written) {
-  if (d.count == 1) stride = d.length;  // says nothing then
-  const int64_t least = written ? d.length : 0;
+size_t rows_span(const char* name, const char* stride_name, const lockstep_normalize_desc& d, int64_t length,
+                 int64_t& stride, size_t element_bytes, bool written) {
+  if (d.count == 1) stride = length;  // says nothing then
+  const int64_t least = written ? length : 0;
   if (stride < least)
     fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give {} or more{}", stride_name, stride, least,
-         written ? ", the length of a row" : "");
-  const int64_t counts[] = {d.count, d.length}, strides[] = {stride, 1};
+         written && length == d.length ? ", the length of a row" : "");
+  const int64_t counts[] = {d.count, length}, strides[] = {stride, 1};
   return span_bytes(name, 2, counts, strides, element_bytes);
 }
 
@@ -58,38 +69,51 @@ void prepare_normalize(prepared_call& prepared) {
   require_nonnegative("length", d.length);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
+  const normalization_kind& kind = kind_of(d.kind);
+  if (kind.exponential) prepared.reads = 4, prepared.needs = format_text("normalize's {}", kind.name);
+  if (kind.one_result && d.length == 0 && d.count != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "length is 0; {} needs rows of 1 element or more", kind.name);
   prepared.empty = d.count == 0 || d.length == 0;
   if (prepared.empty) return;
+  const bool picked = d.kind == LOCKSTEP_NORMALIZE_PICKED;
+  if (picked && d.labels == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "labels is NULL; PICKED needs count labels, one per row");
   const size_t bytes = prepared.element_bytes, weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
-  const int64_t all[] = {d.count, d.length};
+  const int64_t all[] = {d.count, d.length}, results = kind.one_result ? 1 : d.length;
   const auto total = static_cast<size_t>(product("count * length", 2, all));
-  prepared.src_span = rows_span("src", "src_stride", d, d.src_stride, bytes, false);
-  prepared.dst_span = rows_span("dst", "dst_stride", d, d.dst_stride, prepared.dst_element_bytes, true);
-  prepared.dst_dense = prepared.dst_span == total * prepared.dst_element_bytes;
-  prepared.may_alias = d.result == d.dtype && d.src_stride == d.dst_stride;
+  prepared.src_span = rows_span("src", "src_stride", d, d.length, d.src_stride, bytes, false);
+  prepared.dst_span = rows_span("dst", "dst_stride", d, results, d.dst_stride, prepared.dst_element_bytes, true);
+  const size_t written = static_cast<size_t>(d.count * results) * prepared.dst_element_bytes;
+  prepared.dst_dense = prepared.dst_span == written;
+  prepared.may_alias = d.result == d.dtype && d.src_stride == d.dst_stride && !kind.one_result;
   const int64_t one[] = {d.length}, packed[] = {1};
-  const size_t per_column =
-      d.weight != nullptr || d.bias != nullptr ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
-  add_side(prepared, offsetof(lockstep_normalize_desc, weight), {"weight", d.weight, per_column, weight_bytes});
+  const bool weighed = !picked && d.weight != nullptr;
+  const size_t per_column = weighed || d.bias != nullptr ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
+  if (picked) {
+    const int64_t rows[] = {d.count};
+    add_side(prepared, offsetof(lockstep_normalize_desc, labels),
+             {"labels", d.labels, span_bytes("labels", 1, rows, packed, sizeof *d.labels), alignof(int64_t)});
+  } else {
+    add_side(prepared, offsetof(lockstep_normalize_desc, weight), {"weight", d.weight, per_column, weight_bytes});
+  }
   add_side(prepared, offsetof(lockstep_normalize_desc, bias), {"bias", d.bias, per_column, weight_bytes});
   size_t arrays = 1;
   const int residual = prepared.side_count;
   if (d.residual != nullptr) {
     ++arrays;
-    const size_t span = rows_span("residual", "residual_stride", d, d.residual_stride, bytes, false);
+    const size_t span = rows_span("residual", "residual_stride", d, d.length, d.residual_stride, bytes, false);
     add_side(prepared, offsetof(lockstep_normalize_desc, residual), {"residual", d.residual, span, bytes});
   }
   if (d.sum != nullptr) {
     ++arrays;
-    const size_t span = rows_span("sum", "sum_stride", d, d.sum_stride, bytes, true);
+    const size_t span = rows_span("sum", "sum_stride", d, d.length, d.sum_stride, bytes, true);
     add_side(prepared, offsetof(lockstep_normalize_desc, sum),
              {"sum", d.sum, span, bytes, 0, true, d.sum_stride == d.src_stride,
               d.sum_stride == d.residual_stride ? residual : -1});
   }
   if (total > SIZE_MAX / 2 / (arrays * bytes + prepared.dst_element_bytes))
     fail(LOCKSTEP_INVALID_ARGUMENT, "count * length is {} elements, more than can be moved; use smaller sizes", total);
-  prepared.moved_bytes = total * (arrays * bytes + prepared.dst_element_bytes) + per_column * (d.weight != nullptr) +
-                         per_column * (d.bias != nullptr);
+  prepared.moved_bytes = total * arrays * bytes + written + per_column * weighed + per_column * (d.bias != nullptr);
 }
 
 }  // namespace lockstep::lib

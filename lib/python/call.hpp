@@ -110,6 +110,7 @@ bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_red
 bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
 // Offsets as C takes them: of another type of integers, or not packed, by way of a copy.
 bool read_offsets(state& s, settings& set, values& v, source& offsets);
+bool packed_integers(state& s, settings& set, const char* of, source& to);
 // The array that is multiplied with x or taken from it.
 struct second {
   source y;
@@ -120,7 +121,7 @@ bool describe_sums(state& s, source& x, settings& set, values& v, lockstep_sums_
 // rows.cpp: what normalize takes besides its source, and both descriptions. elsewhere: the axes are not the last
 // ones, or do not lie as C can take them; axes[0..inner) hold them.
 struct sides {
-  source weight, bias, residual;
+  source weight, bias, residual, labels;
   array sum;
 };
 bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_normalization kind, call& c,

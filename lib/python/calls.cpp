@@ -91,6 +91,10 @@ constexpr keyword summed[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_where};
 constexpr keyword joined[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_where, kw_initial};
 constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_dtype};
 constexpr keyword rows[] = {kw_x, kw_axis, kw_weight, kw_bias, kw_eps, kw_residual, kw_residual_out, kw_dtype};
+constexpr keyword exponentials[] = {kw_x, kw_axis, kw_scale, kw_residual, kw_residual_out, kw_dtype};
+constexpr keyword one_a_row[] = {kw_x, kw_axis, kw_keepdims, kw_scale, kw_residual, kw_residual_out, kw_dtype};
+constexpr keyword labelled[] = {kw_x,     kw_labels,   kw_axis,         kw_keepdims,
+                                kw_scale, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[] = {kw_x, kw_axis, kw_exclusive};
 constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
 constexpr keyword spread[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_correction, kw_ddof, kw_where};
@@ -135,6 +139,10 @@ constexpr operation table[] = {
     row("normalize", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_L2),
     row("rms_norm", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_RMS),
     row("layer_norm", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_LAYER),
+    row("softmax", task::normalize, LOCKSTEP_NORMALIZE, exponentials, 2, 1, LOCKSTEP_NORMALIZE_SOFTMAX),
+    row("log_softmax", task::normalize, LOCKSTEP_NORMALIZE, exponentials, 2, 1, LOCKSTEP_NORMALIZE_LOG_SOFTMAX),
+    row("logsumexp", task::normalize, LOCKSTEP_NORMALIZE, one_a_row, 2, 1, LOCKSTEP_NORMALIZE_LOGSUMEXP),
+    row("picked", task::normalize, LOCKSTEP_NORMALIZE, labelled, 3, 2, LOCKSTEP_NORMALIZE_PICKED),
     row("cumsum", task::scan, LOCKSTEP_SCAN, added_up, 2, 1, LOCKSTEP_SUM),
     row("cummax", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MAX),
     row("cummin", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MIN),
@@ -365,10 +373,11 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   const auto read = [&](const source& from, keyword k) {
     return from.copy ? from.copy.get() : from.direct.object ? from.direct.object : or_none(p.v[k]);
   };
-  const ref keep(Py_BuildValue(
-      "[OOOOOO]", read(p.offsets, kw_offsets), p.more ? read(p.more->weight, kw_weight) : Py_None,
-      p.more ? read(p.more->bias, kw_bias) : Py_None, p.more ? read(p.more->residual, kw_residual) : Py_None,
-      or_none(p.v[kw_residual_out]), p.other ? read(p.other->y, kw_y) : Py_None));
+  const ref keep(
+      Py_BuildValue("[OOOOOOO]", read(p.offsets, kw_offsets), p.more ? read(p.more->weight, kw_weight) : Py_None,
+                    p.more ? read(p.more->bias, kw_bias) : Py_None,
+                    p.more ? read(p.more->residual, kw_residual) : Py_None, or_none(p.v[kw_residual_out]),
+                    p.more ? read(p.more->labels, kw_labels) : Py_None, p.other ? read(p.other->y, kw_y) : Py_None));
   return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
 }
 

@@ -1,4 +1,4 @@
-// docs_rows.hpp - the docstrings of normalize and scan; behind those of docs.hpp in calls.cpp's table.
+// docs_rows.hpp - the docstrings of normalize, softmax and scan; behind those of docs.hpp in calls.cpp's table.
 #pragma once
 
 #include "docs.hpp"
@@ -18,6 +18,15 @@ namespace lockstep::python {
   "    Array for that sum; may be `residual` or `x`.\n" \
   "dtype : dtype, optional\n" \
   "    Of the result: \"float16\", \"bfloat16\" or \"float32\"; default: that of `x`. There is one rounding.\n"
+
+#define LOCKSTEP_EXPONENTIALS \
+  "axis : int or tuple of int, default -1\n" \
+  "    The axes of a row: each row is taken by itself. If they are not the last axes, packed copies are made.\n" \
+  "scale : float, default 1.0\n" \
+  "    Factor of the elements, rounded in double; not 0.\n"
+#define LOCKSTEP_KEEPDIMS \
+  "keepdims : bool, default False\n" \
+  "    Keep the axes of a row in the result, with length 1.\n"
 
 constexpr const char* row_docs[] = {
 "normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
@@ -93,6 +102,100 @@ Examples
 --------
 >>> ls.layer_norm(np.array([2.0, 4.0, 4.0, 6.0, 4.0, 4.0]), eps=0).round(3)
 array([-1.732,  0.   ,  0.   ,  1.732,  0.   ,  0.   ])
+)doc",
+
+"softmax(x, axis=-1, *, scale=1.0, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Exponentials of each row divided by their sum, as torch.softmax, with the same bits on every machine.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    The array type and shape of `x`; ``out=x`` replaces it.
+
+Notes
+-----
+Computed in double from the row's largest element on, so nothing overflows, and rounded once: results of 16 and 32 bits are
+within 0.51 units in the last place. Elements of -inf, such as those of a mask, give exactly 0. A row of only -inf gives
+NaN, and so does a row that has inf or NaN. On CUDA it is Unsupported so far.
+
+Examples
+--------
+>>> ls.softmax(np.array([[0.0, 0.0], [-np.inf, 5.0]]))
+array([[0.5, 0.5],
+       [0. , 1. ]])
+)doc",
+
+"log_softmax(x, axis=-1, *, scale=1.0, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Logarithms of `softmax`, as torch.log_softmax, without rounding that first.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    The array type and shape of `x`; ``out=x`` replaces it.
+
+Notes
+-----
+As of `softmax`, but elements of -inf give -inf. `picked` gives one element of each row alone.
+
+Examples
+--------
+>>> ls.log_softmax(np.array([0.0, 0.0, -np.inf])).round(4)
+array([-0.6931, -0.6931,    -inf])
+)doc",
+
+"logsumexp(x, axis=-1, *, keepdims=False, scale=1.0, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(Logarithm of the sum of each row's exponentials, as torch.logsumexp.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_KEEPDIMS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    The array type of `x`, without the axes of a row.
+
+Notes
+-----
+``dtype="float64"`` gives the double that is rounded otherwise. A row of only -inf gives -inf; one that has inf gives inf.
+An empty row is an error. On CUDA it is Unsupported so far.
+
+Examples
+--------
+>>> ls.logsumexp(np.array([[0.0, 0.0], [-np.inf, 5.0]])).round(4)
+array([0.6931, 5.    ])
+)doc",
+
+"picked(x, labels, axis=-1, *, keepdims=False, scale=1.0, residual=None, residual_out=None, dtype=None, "
+LOCKSTEP_SIGNATURE R"doc(The element of `log_softmax` that a label names in each row, without the other elements.
+
+Its negative is the cross-entropy of each row: ``-picked(logits, labels)`` is torch.nn.functional.cross_entropy with
+``reduction="none"``.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+labels : array of integers
+    Of the shape of `x` without the axes of a row: a place in the row each, from 0 on.
+)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_KEEPDIMS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+-------
+array
+    The array type of `x`, without the axes of a row.
+
+Notes
+-----
+``dtype="float64"`` gives the double that is rounded otherwise. A label outside of its row raises InvalidArgument. On CUDA
+it is Unsupported so far.
+
+Examples
+--------
+>>> ls.picked(np.array([[0.0, 0.0], [-np.inf, 5.0]]), np.array([1, 1])).round(4)
+array([-0.6931,  0.    ])
 )doc",
 
 "cumsum(x, axis=None, *, dtype=None, exclusive=False, "

@@ -180,8 +180,8 @@ PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObjec
   if (!p.threads.make()) return PyErr_NoMemory();
   if (!g.read(s, a + 1, n - 1, keywords) || !g.take_all(s)) return nullptr;
   const values& v = g.v;
-  p.shared = ref(PyTuple_Pack(5, or_none(v[kw_offsets]), or_none(v[kw_weight]), or_none(v[kw_bias]),
-                              or_none(v[kw_residual]), or_none(v[kw_y])));
+  p.shared = ref(PyTuple_Pack(6, or_none(v[kw_offsets]), or_none(v[kw_labels]), or_none(v[kw_weight]),
+                              or_none(v[kw_bias]), or_none(v[kw_residual]), or_none(v[kw_y])));
   if (!p.shared) return nullptr;
   g.set_flags(g.set.options.stream);
   lockstep_context* const context = g.set.context->handle;

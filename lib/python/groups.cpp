@@ -12,7 +12,8 @@ namespace lockstep::python {
 namespace {
 
 // Arguments of which every array may have its own.
-constexpr keyword own_arguments[] = {kw_out, kw_y, kw_offsets, kw_weight, kw_bias, kw_residual, kw_residual_out};
+constexpr keyword own_arguments[] = {kw_out,  kw_y,        kw_offsets,      kw_weight,
+                                     kw_bias, kw_residual, kw_residual_out, kw_labels};
 
 bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 
@@ -244,6 +245,7 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
                                  p.more ? &p.more->weight.direct : nullptr,
                                  p.more ? &p.more->bias.direct : nullptr,
                                  p.more ? &p.more->residual.direct : nullptr,
+                                 p.more ? &p.more->labels.direct : nullptr,
                                  p.more ? &p.more->sum : nullptr};
     for (const array* a : read)
       if (a) note_place(i, *a);

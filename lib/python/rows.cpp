@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../bits/normalizations.hpp"
+#include "call.hpp"
 #include "layout.hpp"
 #include "operations.hpp"
 
@@ -94,6 +96,23 @@ bool read_residual(state& s, values& v, settings& set, const array& x, int inner
   return true;
 }
 
+// Those of PICKED: of x's shape without the axes of a row.
+bool read_labels(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, source& to,
+                 lockstep_normalize_desc& d) {
+  if (!read_source(s, v[kw_labels], "labels", set, to) || !same_device(s, x, *to.use, "labels")) return false;
+  bool same = to.use->rank == x.rank - inner;
+  for (int k = 0; same && k < to.use->rank; ++k) same = to.use->shape[k] == x.shape[k];
+  if (!same)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "labels has %d axes and %lld elements; give the shape of x without the axes of a row", to.use->rank,
+                 static_cast<long long>(to.use->size)),
+           false;
+  if (!packed_integers(s, set, "labels", to)) return false;
+  if (!may_copy && to.use != &to.direct) return no_copy(s, "labels is not packed int64");
+  d.labels = reinterpret_cast<const int64_t*>(to.use->data);
+  return true;
+}
+
 }  // namespace
 
 bool same_device(state& s, const array& x, const array& side, const char* name) {
@@ -132,9 +151,11 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   d.size = sizeof d;
   d.kind = kind;
   d.dtype = d.result = dtype;
+  const lib::normalization_kind& which = lib::kind_of(kind);
   d.eps = kind == LOCKSTEP_NORMALIZE_L2 ? 1e-12 : kind == LOCKSTEP_NORMALIZE_RMS ? 1e-6 : 1e-5;
-  if (!read_double(s, v[kw_eps], "eps", &d.eps) ||
-      !read_result(s, v[kw_dtype], {dtype, floats_of_32 | floats_of_16}, &d.result))
+  if (which.exponential) d.scale = 1;
+  if (!read_double(s, v[kw_eps], "eps", &d.eps) || !read_double(s, v[kw_scale], "scale", &d.scale) ||
+      !read_result(s, v[kw_dtype], {which.one_result ? LOCKSTEP_F64 : dtype, floats_of_32 | floats_of_16}, &d.result))
     return false;
   if (!rows_of(*x.use, c.inner, &d.src_stride)) {
     int same[max_rank];
@@ -145,13 +166,17 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   const array& a = *x.use;
   if (!read_column(s, v[kw_weight], "weight", set, a, c.inner, may_copy, more.weight, &d.weight_dtype, &d.weight) ||
       !read_column(s, v[kw_bias], "bias", set, a, c.inner, may_copy, more.bias, &d.weight_dtype, &d.bias) ||
-      !read_residual(s, v, set, a, c.inner, may_copy, more, d))
+      !read_residual(s, v, set, a, c.inner, may_copy, more, d) ||
+      (v[kw_labels] && !read_labels(s, v, set, a, c.inner, may_copy, more.labels, d)))
     return false;
   if (!d.weight_dtype) d.weight_dtype = dtype;
+  bool keep = !which.one_result;  // the axes of a row
+  if (!read_flag(v[kw_keepdims], &keep)) return false;
   d.count = d.length = 1;
-  c.rank = rank;
+  c.rank = 0;
+  c.scalar = !keep && c.inner == rank;
   for (int k = 0; k < rank; ++k) {
-    c.shape[k] = a.shape[k];
+    if (keep || !in_row[k]) c.shape[c.rank++] = in_row[k] && which.one_result ? 1 : a.shape[k];
     (in_row[k] ? d.length : d.count) *= a.shape[k];
   }
   c.type = element_of(d.result);
@@ -160,7 +185,8 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
 }
 
 bool place_normalize(state& s, const array& dst, call& c) {
-  return rows_of(dst, c.inner, &c.normalize.dst_stride) ||
+  const bool one_result = lib::kind_of(c.normalize.kind).one_result;
+  return rows_of(dst, one_result ? 0 : c.inner, &c.normalize.dst_stride) ||
          raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has rows that are not packed; give an array in C order");
 }
 

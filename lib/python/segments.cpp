@@ -13,29 +13,34 @@ namespace lockstep::python {
 bool read_offsets(state& s, settings& set, values& v, source& to) {
   if (!read_source(s, v[kw_offsets], "offsets", set, to)) return false;
   const array& a = *to.use;
-  const lockstep_dtype dtype = dtype_of(a.type);
-  const char kind = dtype ? lockstep_dtype_kind(dtype) : '\0';
-  char text[64];
-  if ((kind != 'i' && kind != 'u') || dtype == LOCKSTEP_U64)
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets holds %s; give integers, of at most 63 bits",
-                 element_name(a.type, text)),
-           false;
   if (a.rank != 1 || a.shape[0] < 1)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                  "offsets has %d axes and %lld elements; give one axis with one element more than there are segments",
                  a.rank, static_cast<long long>(a.size)),
            false;
-  if (dtype == LOCKSTEP_I64 && (a.shape[0] == 1 || a.strides[0] == 1)) return true;
-  if (!may_copy(set, "offsets", "would have to be copied as packed int64")) return false;
+  return packed_integers(s, set, "offsets", to);
+}
+
+bool packed_integers(state& s, settings& set, const char* of, source& to) {
+  const array& a = *to.use;
+  const lockstep_dtype dtype = dtype_of(a.type);
+  const char kind = dtype ? lockstep_dtype_kind(dtype) : '\0';
+  char text[64];
+  if ((kind != 'i' && kind != 'u') || dtype == LOCKSTEP_U64)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s holds %s; give integers, of at most 63 bits", of,
+                 element_name(a.type, text)),
+           false;
+  if (dtype == LOCKSTEP_I64 && is_packed(a)) return true;
+  if (!may_copy(set, of, "would have to be copied as packed int64")) return false;
   const ref name(PyUnicode_FromString(dtype_name(dtype)));
   ref copy = name ? call_helper(s, "offsets64", a.object, name.get()) : ref();
   array& packed = to.use == &to.direct ? to.packed : to.direct;
-  if (!copy || !import_array(s, copy.get(), "offsets", false, set.queue ? set.queue : set.stream, packed)) return false;
+  if (!copy || !import_array(s, copy.get(), of, false, set.queue ? set.queue : set.stream, packed)) return false;
   set.wait |= packed.elsewhere;
   to.copy = std::move(copy);
   to.use = &packed;
   return dtype_of(packed.type) == LOCKSTEP_I64 ||
-         raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets holds %s, and its library makes no int64 of it; give int64",
+         raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s holds %s, and its library makes no int64 of it; give int64", of,
                element_name(a.type, text));
 }
 

@@ -87,6 +87,7 @@ enum keyword : int {
   kw_ord,
   kw_where,
   kw_initial,
+  kw_labels,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

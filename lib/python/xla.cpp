@@ -227,6 +227,7 @@ PyObject* write_down(state& s, const call& c, const array& x, const values& v) {
   const auto add = [&](size_t place) { w.places[w.count++ - 1] = static_cast<int32_t>(place); };
   if (c.op == LOCKSTEP_SUMS && v[kw_y]) add(offsetof(lockstep_sums_desc, other));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_weight]) add(offsetof(lockstep_normalize_desc, weight));
+  if (c.op == LOCKSTEP_NORMALIZE && v[kw_labels]) add(offsetof(lockstep_normalize_desc, labels));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_bias]) add(offsetof(lockstep_normalize_desc, bias));
   size_t count = 0;
   if (c.op == LOCKSTEP_STENCIL) {

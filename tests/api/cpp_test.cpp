@@ -247,6 +247,20 @@ TEST_F(Cpp, Normalize) {
   refused({.residual = five}, "residual has 5");
   refused({.residual = residual, .sum = five}, "sum has 5");
   refused({.sum = sum}, "residual is NULL");
+  const std::vector<float> logits{0, 2000, 0, 1, 1, 1};
+  lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_SOFTMAX, logits, dst, 2, 3, 1);
+  EXPECT_EQ(dst, (std::vector<float>{0, 1, 0, 1 / 3.0f, 1 / 3.0f, 1 / 3.0f}));
+  const std::vector<int64_t> labels{1, 0};
+  std::vector<double> each(2);
+  lockstep::normalize<float, double>(c, LOCKSTEP_NORMALIZE_PICKED, logits, each, 2, 3, 1, {.labels = labels});
+  EXPECT_EQ(each, (std::vector<double>{0, -std::log(3.0)}));
+  lockstep::normalize<float, double>(c, LOCKSTEP_NORMALIZE_LOGSUMEXP, logits, each, 2, 3, 1);
+  EXPECT_EQ(each, (std::vector<double>{2000, 1 + std::log(3.0)}));
+  expect_refused(lockstep::try_normalize<float, double>(c, LOCKSTEP_NORMALIZE_PICKED, logits, each, 2, 3, 1,
+                                                        {.labels = std::span(labels).first(1)}),
+                 invalid, "labels has 1");
+  expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_LOGSUMEXP, logits, dst, 2, 3, 1), invalid,
+                 "dst has 6");
   expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_L2, five, dst, 2, 3, 0), invalid, "src has 5");
   expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, five, 2, 3, 0), invalid, "dst has 5");
   EXPECT_EQ(thrown([&] { lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, -1); }), invalid);

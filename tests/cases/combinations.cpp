@@ -138,8 +138,8 @@ void each_reduction_of_axes(const visitor& visit) {
 }
 
 void each_normalization(const combination_memory& at, const visitor& visit) {
-  const char* const kinds[] = {"l2", "rms", "layer"};
-  for (int k = 0; k <= LOCKSTEP_NORMALIZE_LAYER; ++k)
+  const char* const kinds[] = {"l2", "rms", "layer", "softmax", "log_softmax", "logsumexp", "picked"};
+  for (int k = 0; k < LOCKSTEP_NORMALIZATION_COUNT; ++k)
     each_dtype([&](lockstep_dtype dtype) {
       each_dtype([&](lockstep_dtype result) {
         each_dtype([&](lockstep_dtype weights) {

@@ -109,6 +109,22 @@ constexpr const char* normalizations[] = {
     "normalize/layer/f64/30x129/inplace/seed11",
 };
 
+constexpr const char* exponentials[] = {
+    "normalize/softmax/f16/33x700/special/seed11",
+    "normalize/softmax/bf16/5x9001/by_third/seed11",
+    "normalize/softmax/f32/3x70001/seed11",
+    "normalize/softmax/f64/7x3000/seed11",
+    "normalize/softmax/f32/40x33/to_bf16/seed11",
+    "normalize/log_softmax/f16/9x5000/residual/seed11",
+    "normalize/log_softmax/bf16/20x300/to_f32/seed11",
+    "normalize/log_softmax/f32/9x1000/inplace/by_minus_7/seed11",
+    "normalize/log_softmax/f64/30x129/special/seed11",
+    "normalize/logsumexp/f32/50x700/special/to_f64/seed11",
+    "normalize/logsumexp/f64/5x3000/by_third/seed11",
+    "normalize/picked/f32/50x700/seed11",
+    "normalize/picked/f16/5x4100/residual/to_f64/seed11",
+};
+
 constexpr const char* scans[] = {
     "scan/sum/f16/full/70001/seed11",
     "scan/sum/bf16/rows/33x2100/to_f32/seed11",
@@ -226,6 +242,7 @@ std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
     case cases_of::normalize: return normalizations;
+    case cases_of::softmax: return exponentials;
     case cases_of::scan: return scans;
     case cases_of::sums: return sums;
     case cases_of::reduce_axes: return axes;

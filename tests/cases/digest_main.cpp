@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
     const std::string list = argc > 2 ? argv[2] : "order1";
     const cases_of of = list == "more_types"        ? cases_of::more_types
                         : list == "normalize"       ? cases_of::normalize
+                        : list == "softmax"         ? cases_of::softmax
                         : list == "scan"            ? cases_of::scan
                         : list == "sums"            ? cases_of::sums
                         : list == "reduce_axes"     ? cases_of::reduce_axes

@@ -1,15 +1,19 @@
 // normalize.cpp - cases normalize/<kind>/<dtype>/<rows>x<cols>[/ld<src>,<dst>][/to_<result>][/weight][/bias]
-// [/residual][/f32weight][/eps<k>]; eps is 10^-k, or 0 where k is 0.
+// [/residual][/f32weight][/eps<k>][/by_<scale>]; eps is 10^-k, or 0 where k is 0.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "cases.hpp"
 #include "tokens.hpp"
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* kinds[] = {"l2", "rms", "layer"};
+constexpr const char* kinds[] = {"l2", "rms", "layer", "softmax", "log_softmax", "logsumexp", "picked"};
 constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64"};
-constexpr const char* results[] = {"", "to_f16", "to_bf16", "to_f32"};
+constexpr const char* results[] = {"", "to_f16", "to_bf16", "to_f32", "to_f64"};
+constexpr const char* scales[] = {"by_1", "by_third", "by_minus_7", "by_2p9"};
+constexpr double scale_of[] = {1, 1 / 3.0, -0.7, 512};
 
 // Rows of other draws than src's.
 std::vector<unsigned char> side(const test_case& c, int dtype, int64_t rows, int64_t cols, int64_t ld, uint64_t salt) {
@@ -24,6 +28,15 @@ std::vector<unsigned char> side(const test_case& c, int dtype, int64_t rows, int
   if (!bytes.empty()) fill_src(other, bytes.data());
   return bytes;
 }
+
+std::vector<unsigned char> labels(const test_case& c, int64_t rows, int64_t cols) {
+  std::vector<unsigned char> bytes(static_cast<size_t>(rows) * sizeof(int64_t));
+  for (int64_t r = 0; r < rows && cols > 0; ++r) {
+    const auto label = static_cast<int64_t>(mix(c.seed + static_cast<uint64_t>(r)) % static_cast<uint64_t>(cols));
+    std::memcpy(bytes.data() + r * 8, &label, sizeof label);
+  }
+  return bytes;
+}
 }  // namespace
 
 void parse_normalize(tokens& in, test_case& c) {
@@ -33,28 +46,36 @@ void parse_normalize(tokens& in, test_case& c) {
   const bool weight = in.flag("weight"), bias = in.flag("bias"), residual = in.flag("residual");
   const bool f32_weight = in.flag("f32weight");
   const int64_t eps = in.number("eps", 5, 0, 300);
+  const bool exponential = kind >= LOCKSTEP_NORMALIZE_SOFTMAX, one_result = kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP;
+  const int scale = exponential ? in.one_of(scales) : 0;
+  if (exponential && (weight || bias)) in.refuse("this kind has no weight and no bias");
   const auto ld = in.numbers("ld", 0);
   const auto size = in.sizes();
   if (size.size() != 2) in.refuse("give two sizes");
   auto& d = c.normalize;
   d = lockstep_normalize_rows(static_cast<lockstep_normalization>(kind), static_cast<lockstep_dtype>(dtype), size[0],
                               size[1], eps == 0 ? 0.0 : std::pow(10.0, -static_cast<double>(eps)));
+  if (exponential) d.scale = scale_of[std::max(scale, 0)];
   if (!ld.empty()) d.src_stride = ld.front(), d.dst_stride = ld.back();
-  if (d.dst_stride < size[1]) in.refuse("rows of dst overlap");
+  if (d.dst_stride < (one_result ? 1 : size[1])) in.refuse("rows of dst overlap");
+  if (one_result && size[1] == 0 && size[0] != 0) in.refuse("an empty row has no such result");
+  if (result == 4 && dtype != LOCKSTEP_F64 && !one_result) in.refuse("rows of this type have no f64 results");
   if (result > 0) d.result = static_cast<lockstep_dtype>(result);
   if (f32_weight) d.weight_dtype = LOCKSTEP_F32;
-  if (c.in_place && (d.result != d.dtype || d.src_stride != d.dst_stride)) in.refuse("it cannot be in place");
+  if (c.in_place && (d.result != d.dtype || d.src_stride != d.dst_stride || one_result))
+    in.refuse("it cannot be in place");
   c.dtype = dtype;
   c.src.element_bytes = lockstep_dtype_bytes(d.dtype);
   c.dst.element_bytes = lockstep_dtype_bytes(d.result);
   c.src.axis(size[0], d.src_stride);
   c.src.axis(size[1], 1);
   c.dst.axis(size[0], d.dst_stride);
-  c.dst.axis(size[1], 1);
+  c.dst.axis(one_result ? 1 : size[1], 1);
   const int64_t most = most_bytes / 64;
   if (c.src.elements() < 0 || in.times(std::max<int64_t>(size[0], 1), std::max<int64_t>(size[1], 1)) > most)
     in.too_large();
   if (weight) c.weight = side(c, d.weight_dtype, 1, size[1], size[1], 1);
+  if (kind == LOCKSTEP_NORMALIZE_PICKED) c.weight = labels(c, size[0], size[1]);
   if (bias) c.bias = side(c, d.weight_dtype, 1, size[1], size[1], 2);
   if (residual) {
     d.residual_stride = size[1] + size[0] % 3;
@@ -62,6 +83,7 @@ void parse_normalize(tokens& in, test_case& c) {
   }
   std::string what = weight && bias ? "weight_bias" : weight ? "weight" : bias ? "bias" : "";
   if (residual) what += what.empty() ? "residual" : "_residual";
+  if (scale > 0 && what.empty() && result < 1) what = "scaled";
   if (what.empty()) what = result > 0 ? results[result] : c.in_place ? "in_place" : "plain";
   c.cell = std::string("normalize ") + kinds[kind] + " " + dtypes[dtype] + " " + what;
 }
@@ -70,8 +92,13 @@ std::vector<std::string> list_normalize(level depth) {
   std::vector<std::string> names;
   for (const std::string kind : kinds)
     for (const char* dtype : {"f16", "bf16", "f32", "f64"}) {
+      const bool exponential = kind.size() > 5, one_result = kind == "logsumexp" || kind == "picked";
       const auto add = [&](const std::string& rest) {
-        names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
+        const std::string name = "normalize/" + kind + "/" + dtype + "/" + rest;
+        const auto has = [&](const char* part) { return rest.find(part) != std::string::npos; };
+        if (exponential && (has("weight") || has("bias") || has("eps"))) return;
+        if (one_result && (has("inplace") || has("x0") || has("ld"))) return;
+        names.push_back(name);
       };
       // Around a vector, a lane row, a leaf and trees with odd ones out.
       for (const int n : {1, 2, 3, 7, 8, 15, 33, 127, 128, 129, 257, 1000, 2047, 2048, 2049, 4096, 4097, 6145, 10241})
@@ -127,6 +154,15 @@ std::vector<std::string> list_normalize(level depth) {
         for (const char* rest : {"5x300/huge", "5x300/tiny", "3x5000/huge", "3x5000/tiny/eps0", "4x300/tiny/eps300",
                                  "3x70/huge/residual", "3x3000/tiny/eps0/residual"})
           add(rest);
+      if (exponential) {
+        for (const char* rest : {"3x700/by_third", "9x33/by_minus_7", "5x3000/by_2p9", "4x9001/by_third", "3x8192",
+                                 "2x8193", "5x700/special/by_minus_7", "7x5/special/by_third", "9x130/finite/by_third",
+                                 "2x5000/residual/special", "64x9/off1,3", "1x140001/by_minus_7"})
+          add(rest);
+        if (one_result)
+          for (const char* rest : {"9x70/to_f64", "5x301/ld303,2", "3x2100/residual/to_f64", "4x9001/special/to_f64"})
+            names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
+      }
       if (depth == level::full)
         for (const char* rest : {"2000x768", "300x4096/weight", "64x16384/residual/weight/bias", "1x3000001",
                                  "3x400003/weight/bias/residual", "20000x64/inplace"})

@@ -128,6 +128,48 @@ double norm(row x, bool f64) {
   return std::ldexp(std::sqrt(pieces(x, false).squares), e);
 }
 
+// ---- exponentials -----------------------------------------------------------
+// The two programs of order id 1, from their description (order.md).
+double frozen_exp(double x) {
+  if (std::isnan(x)) return x;
+  if (x < -708) return 0;
+  constexpr double tail[] = {0x1.000000000000ap-1,  0x1.55555555554fcp-3,  0x1.5555555550689p-5,  0x1.111111112725dp-7,
+                             0x1.6c16c18488a72p-10, 0x1.a01a012dcb964p-13, 0x1.a01999231b74ap-16, 0x1.71df1d1476cecp-19,
+                             0x1.28ae3c99da451p-22, 0x1.ad8d55a54a7bdp-26};
+  const double k = std::nearbyint(std::fma(x, 0x1.71547652b82fep0, 0x1.8p52)) - 0x1.8p52;
+  const double r = std::fma(k, -0x1.abc9e3b39803fp-56, std::fma(k, -0x1.62e42fefa39efp-1, x));
+  double q = tail[9];
+  for (int i = 8; i >= 0; --i) q = std::fma(q, r, tail[i]);
+  return std::ldexp(std::fma(r, std::fma(r, q, 1), 1), static_cast<int>(k));
+}
+double frozen_log(double x) {  // 1 <= x < infinity
+  if (std::isnan(x)) return x;
+  constexpr double series[] = {0x1.5555555555558p-1, 0x1.9999999995184p-2, 0x1.2492492e25b5ap-2, 0x1.c71c629bb2debp-3,
+                               0x1.7462caadf34ccp-3, 0x1.39fb717e4f952p-3, 0x1.2b7d1f0990b77p-3};
+  int k = 0;
+  double u = std::frexp(x, &k);
+  if (u < 0x1.6a09e667f3bcdp-1) u *= 2, --k;
+  const double f = u - 1, s = f / (f + 2), z = s * s, half = 0.5 * f * f;
+  double R = series[6];
+  for (int i = 5; i >= 0; --i) R = std::fma(R, z, series[i]);
+  const double low = std::fma(s, std::fma(R, z, half), k * 0x1.ef35793c76730p-45);
+  const double high = k * 0x1.62e42fefa3800p-1, sum = high + f, lost = f - (sum - high);
+  return sum + (lost - (half - low));
+}
+// The results of a row: one or all.
+row of_exponentials(const lockstep_normalize_desc& d, const row& h, int64_t label) {
+  double m = h[0];
+  for (const double x : h) m = std::isnan(m) || std::isnan(x) ? NAN : d.scale > 0 ? std::max(m, x) : std::min(m, x);
+  row below, e, y;
+  for (const double x : h) below.push_back((x - m) * d.scale), e.push_back(frozen_exp(below.back()));
+  const double sum = pieces(e, false).sum, log = frozen_log(sum), inverse = 1 / sum;
+  if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) return {std::isinf(m) ? m * d.scale : m * d.scale + log};
+  if (d.kind == LOCKSTEP_NORMALIZE_PICKED) return {below[static_cast<size_t>(label)] - log};
+  for (size_t i = 0; i < h.size(); ++i)
+    y.push_back(d.kind == LOCKSTEP_NORMALIZE_SOFTMAX ? e[i] * inverse : below[i] - log);
+  return y;
+}
+
 }  // namespace
 
 void oracle_moments(const std::vector<double>& x, double& sum, double& squares) {
@@ -149,6 +191,13 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
       unsigned char rounded[8];
       from.store(rounded, 0, element + from.load(c.residual.data(), r * d.residual_stride + i));
       element = from.load(rounded, 0);
+    }
+    if (d.kind >= LOCKSTEP_NORMALIZE_SOFTMAX) {
+      int64_t label = 0;
+      if (d.kind == LOCKSTEP_NORMALIZE_PICKED) std::memcpy(&label, c.weight.data() + r * 8, sizeof label);
+      const row y = of_exponentials(d, h, label);
+      for (size_t i = 0; i < y.size(); ++i) to.store(dst, r * d.dst_stride + static_cast<int64_t>(i), y[i]);
+      continue;
     }
     double mean = 0, divisor;
     if (d.kind == LOCKSTEP_NORMALIZE_L2) {

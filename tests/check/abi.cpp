@@ -417,6 +417,21 @@ TEST_F(Abi, Normalize) {
   n("weight", [](D& d) { d.weight = src_bytes + 2; }, {"weight is 0x", "not aligned to its 4-byte elements"});
   n("residual", [](D& d) { d.residual = dst_bytes; }, {"residual", "overlap", "give dst memory of its own"});
   n("stride", [](D& d) { d.dst_stride = 7; }, {"dst_stride is 7", "8 or more"});
+  const auto softmax = [&](const char* what, lockstep_normalization kind, const std::function<void(D&)>& change,
+                           std::initializer_list<const char*> fragments) {
+    n(
+        what, [&](D& d) { d.kind = kind, d.scale = 1, change(d); }, fragments);
+  };
+  softmax("scale", LOCKSTEP_NORMALIZE_SOFTMAX, [](D& d) { d.scale = 0; }, {"scale is 0", "other than 0"});
+  softmax("weight", LOCKSTEP_NORMALIZE_LOG_SOFTMAX, [](D& d) { d.weight = src_bytes; },
+          {"weight is 0x", "LOG_SOFTMAX has none"});
+  softmax("result", LOCKSTEP_NORMALIZE_SOFTMAX, [](D& d) { d.result = LOCKSTEP_F64; },
+          {"result is F64", "F16, BF16 or F32"});
+  softmax("no labels", LOCKSTEP_NORMALIZE_PICKED, [](D&) {}, {"labels is NULL", "one per row"});
+  static const int64_t labels[] = {0, 7, 8, -1};
+  softmax("labels", LOCKSTEP_NORMALIZE_PICKED, [](D& d) { d.labels = labels; }, {"labels[2] is 8", "0 to 7"});
+  softmax("empty", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.length = 0; }, {"length is 0", "1 element or more"});
+  softmax("stride", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.dst_stride = 0; }, {"dst_stride is 0", "1 or more"});
   refused("overlap", lockstep_normalize(context, &good, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
           {"overlap"});
   D other = good;  // in place the types are the same

@@ -394,8 +394,8 @@ const std::vector<promise>& table() {
       {"lockstep_shuffle_desc.operand", shuffled([](W& d) { d.operand = -1; }), "operand (delta) is -1"},
       // normalize: src is 1, 2, 3 ...
       {"lockstep_normalize_desc.size", normalized([](N& d) { d.size = 111; }), "desc->size is 111"},
-      {"lockstep_normalize_desc.kind", normalized([](N& d) { d.kind = static_cast<lockstep_normalization>(3); }),
-       "kind is 3"},
+      {"lockstep_normalize_desc.kind", normalized([](N& d) { d.kind = static_cast<lockstep_normalization>(7); }),
+       "kind is 7"},
       {"lockstep_normalize_desc.kind", normalized([](N& d) { d.count = 0, d.kind = static_cast<lockstep_normalization>(-1); }),
        "kind is -1"},
       {"lockstep_normalize_desc.dtype", normalized([](N& d) { d.dtype = LOCKSTEP_I32; }), "dtype is I32"},
@@ -434,6 +434,31 @@ const std::vector<promise>& table() {
       {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = reinterpret_cast<char*>(src) + 4; }),
        "weight is 0x"},
       {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = dst + 5; }), "weight (0x"},
+      // Elements 1,024 and more below the largest (of a negative scale the smallest) have the exponential 0.
+      {"lockstep_normalize_desc.scale", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.scale = 1024; }), "",
+       scaled({0, 0, 1, 0, 0, 1}, 1)},
+      {"lockstep_normalize_desc.scale", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.scale = -1024; }), "",
+       scaled({1, 0, 0, 1, 0, 0}, 1)},
+      {"lockstep_normalize_desc.scale", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.scale = 0; }),
+       "scale is 0; give a finite number"},
+      {"lockstep_normalize_desc.scale",
+       normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_PICKED, d.scale = __builtin_inf(); }), "scale is inf"},
+      {"lockstep_normalize_desc.weight", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.weight = src; }),
+       "SOFTMAX has none"},
+      {"lockstep_normalize_desc.bias", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_LOGSUMEXP, d.bias = src; }),
+       "LOGSUMEXP has none"},
+      {"lockstep_normalize_desc.labels", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_PICKED; }),
+       "labels is NULL; PICKED needs count labels"},
+      {"lockstep_normalize_desc.labels", normalized([](N& d) {
+         static const int64_t labels[] = {2, 0};
+         d.kind = LOCKSTEP_NORMALIZE_PICKED, d.scale = 1024, d.dst_stride = 1, d.labels = labels;
+       }), "", scaled({0, -2048}, 1)},
+      {"lockstep_normalize_desc.labels", normalized([](N& d) {
+         static const int64_t labels[] = {2, 3};
+         d.kind = LOCKSTEP_NORMALIZE_PICKED, d.dst_stride = 1, d.labels = labels;
+       }), "labels[1] is 3; give 0 to 2"},
+      {"lockstep_normalize_desc.length", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_LOGSUMEXP, d.length = 0; }),
+       "length is 0; LOGSUMEXP needs rows of 1"},
       {"lockstep_normalize_desc.bias", normalized([](N& d) { d.bias = src + 63; }), "",
        scaled({64 * 64 + 1, 64 * 65 + 2, 64 * 66 + 3, 64 * 64 + 4, 64 * 65 + 5, 64 * 66 + 6})},
       {"lockstep_normalize_desc.bias", normalized([](N& d) { d.bias = dst; }), "bias (0x"},

@@ -229,10 +229,24 @@ void normalize(const T* src, T* dst, const lockstep_normalize_desc& d) {
   }
 }
 template <class T>
+void softmax(const T* src, T* dst, const lockstep_normalize_desc& d) {
+#pragma omp parallel for schedule(static)
+  for (int64_t r = 0; r < d.count; ++r) {
+    const T* x = src + r * d.length;
+    T* y = dst + r * d.length;
+    float most = static_cast<float>(x[0]), sum = 0;
+    for (int64_t i = 1; i < d.length; ++i) most = std::max(most, static_cast<float>(x[i]));
+    for (int64_t i = 0; i < d.length; ++i) sum += std::exp(static_cast<float>(x[i]) - most);
+    for (int64_t i = 0; i < d.length; ++i) y[i] = peers::rounded<T>(std::exp(static_cast<float>(x[i]) - most) / sum);
+  }
+}
+template <class T>
 void normalizations(peers::subject& s) {
   const lockstep_normalize_desc d = cases::with_sides(s.c);
+  const bool exponentials = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX;
+  if (d.kind > LOCKSTEP_NORMALIZE_SOFTMAX || (exponentials && d.scale != 1)) return;
   s.time(
-      "omp loop, float", [&, x = s.src<T>(), y = s.dst<T>()] { normalize(x, y, d); },
+      "omp loop, float", [&, x = s.src<T>(), y = s.dst<T>()] { exponentials ? softmax(x, y, d) : normalize(x, y, d); },
       [&] { return s.values<T>(s.dst<T>(), d.count * d.length); });
 }
 

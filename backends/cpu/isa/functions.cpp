@@ -1,7 +1,7 @@
-// functions.cpp - functions of doubles in place, for map.
+// functions.cpp - functions of doubles in place, for map; exponentials of rows, for softmax and its kin.
 // Idea    The programs of lib/bits/functions.hpp, a vector of doubles at a time. Elements of other types are widened
-// before
-//         and rounded after by convert's kernels, so that a function is compiled once and not for each pair of types.
+//         before and rounded after by convert's kernels, so that a function is compiled once and not for each pair of
+//         types.
 // Moves   each double in and out once, in the L1
 // Limit   fused multiply-adds: 16 to 45 an element
 // Watch   the baseline has no fused multiply-add and calls the C library's, which is slow but gives the same bits
@@ -9,7 +9,7 @@
 #include "bits/functions.hpp"
 
 #include "../convert_kernels.hpp"
-#include "vectors.hpp"
+#include "results.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
@@ -50,6 +50,34 @@ void apply(double* x, int64_t n) {
   }
 }
 
+// to[i] = of((x[i] - centre) * scale).
+template <class E, class Of>
+inline void each(const void* x, int64_t n, double centre, double scale, double* to, const Of& of) {
+  const auto* p = static_cast<const typename E::type*>(x);
+  const vd m = splat(centre), s = splat(scale);
+  int64_t i = 0;
+#pragma GCC unroll 2
+  for (; i + W <= n; i += W) {
+    const vd y = of((E::load(p + i) - m) * s);
+    memcpy(to + i, &y, sizeof y);
+  }
+  if (i == n) return;
+  const vd y = of((load_few<E>(p + i, n - i) - m) * s);
+  memcpy(to + i, &y, sizeof y);
+}
+template <class E>
+void exponentials(const void* x, int64_t n, double centre, double scale, double* to) {
+  each<E>(x, n, centre, scale, to, [](vd d) { return functions::programs<lanes>::exp_below(d); });
+}
+template <class E>
+void differences(const void* x, int64_t n, double centre, double scale, double less, double* to) {
+  each<E>(x, n, centre, scale, to, [l = splat(less)](vd d) { return d - l; });
+}
+
+typedef f16_element A;
+typedef bf16_element B;
+typedef f32_element C;
+typedef f64_element D;
 }  // namespace
 
 extern const function_kernels functions_of_table;
@@ -57,6 +85,8 @@ const function_kernels functions_of_table = {
     {apply<functions::exp>, apply<functions::expm1>, apply<functions::log>, apply<functions::log1p>,
      apply<functions::sqrt>, apply<functions::rsqrt>, apply<functions::reciprocal>, apply<functions::tanh>,
      apply<functions::sigmoid>, apply<functions::silu>, apply<functions::gelu>, apply<functions::gelu_tanh>,
-     apply<functions::erf>, apply<functions::softplus>}};
+     apply<functions::erf>, apply<functions::softplus>},
+    {exponentials<A>, exponentials<B>, exponentials<C>, exponentials<D>},
+    {differences<A>, differences<B>, differences<C>, differences<D>}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

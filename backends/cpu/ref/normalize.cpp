@@ -1,6 +1,7 @@
 // normalize.cpp (ref) - the definition: rows less their mean, divided, weighed,
-// rounded once.
+// rounded once; and rows of exponentials.
 #include "../ops.hpp"
+#include "bits/functions.hpp"
 #include "fixed_order.hpp"
 
 namespace lockstep::cpu {
@@ -66,15 +67,59 @@ double norm(int64_t n, bool f64, const row_elements& h) {
   return std::sqrt(scaled) * std::ldexp(1.0, e);
 }
 
+// The extreme of a row: the largest, of a negative scale the smallest; a NaN wins.
+double centre_of(int64_t n, double scale, const row_elements& h) {
+  double m = h(0);
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::isnan(h(i))) return h(i);
+    if (scale > 0 ? h(i) > m : h(i) < m) m = h(i);
+  }
+  return m;
+}
+
+void exponentials(const lockstep_normalize_desc& d, void* dst, int64_t r, const row_elements& h) {
+  const int64_t n = d.length;
+  const double m = centre_of(n, d.scale, h);
+  const auto below = [&](int64_t i) { return (h(i) - m) * d.scale; };
+  const auto e = [&](int64_t i) { return functions::apply(functions::exp, below(i)); };
+  const double sum = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + e(i); });
+  const double factor = 1 / sum, log = functions::apply(functions::log, sum);
+  const auto store = [&](int64_t i, double y) { ref::store(d.result, dst, r * d.dst_stride + i, y); };
+  if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) store(0, std::isinf(m) ? m * d.scale : m * d.scale + log);
+  if (d.kind == LOCKSTEP_NORMALIZE_PICKED) store(0, below(d.labels[r]) - log);
+  const bool all = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX || d.kind == LOCKSTEP_NORMALIZE_LOG_SOFTMAX;
+  for (int64_t i = 0; i < n; ++i) {  // src may be sum or dst
+    const double x = h(i), y = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX ? e(i) * factor : below(i) - log;
+    if (d.sum != nullptr) ref::store(d.dtype, d.sum, r * d.sum_stride + i, x);
+    if (all) store(i, y);
+  }
+}
+
 }  // namespace
+
+lockstep_status require_labels(const lockstep_normalize_desc& d) {
+  for (int64_t r = 0; d.kind == LOCKSTEP_NORMALIZE_PICKED && r < d.count; ++r) {
+    if (d.labels[r] >= 0 && d.labels[r] < d.length) continue;
+    char text[160];
+    format_to(text, "labels[{}] is {}; give 0 to {}, a place in the row", r, d.labels[r], d.length - 1);
+    host->set_error(text);
+    return LOCKSTEP_INVALID_ARGUMENT;
+  }
+  return LOCKSTEP_OK;
+}
 
 lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  if (const lockstep_status status = require_labels(d); status != LOCKSTEP_OK) return status;
   const int64_t n = d.length;
   const double count = static_cast<double>(n);
   const bool f64 = d.dtype == LOCKSTEP_F64;
   for (int64_t r = 0; r < d.count; ++r) {
     const row_elements h{d, call->src, r};
+    if (d.kind >= LOCKSTEP_NORMALIZE_SOFTMAX) {
+      exponentials(d, call->dst, r, h);
+      continue;
+    }
     double mean = 0, divisor = 0;
     if (d.kind == LOCKSTEP_NORMALIZE_L2) {
       divisor = norm(n, f64, h);

@@ -22,8 +22,9 @@ extern "C" {
  *   1  the dtypes up to I64; F32, F64, I32 and I64 for lockstep_reduce; results of
  *      F32, F64, I32 and I64
  *   2  every dtype of LOCKSTEP_DTYPES, for each reduction up to NORM2 and its results
- *   3  the reductions from COUNT_NONZERO on */
-#define LOCKSTEP_BACKEND_READS 3u
+ *   3  the reductions from COUNT_NONZERO on
+ *   4  the kinds of normalize from SOFTMAX on */
+#define LOCKSTEP_BACKEND_READS 4u
 
 /* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {

@@ -357,8 +357,10 @@ struct normalize_extras {
   std::span<const W> weight = {}, bias = {};  // one a column
   std::span<const T> residual = {};           // packed rows, added first
   std::span<T> sum = {};                      // where src + residual goes
+  std::span<const std::int64_t> labels = {};  // of PICKED, one a row
 };
-// Packed rows x cols, R: T, f16, bf16 or float.
+// Packed rows x cols, R: T, f16, bf16 or float. LOGSUMEXP and PICKED: one result a row, R also double. eps: of the
+// kinds from SOFTMAX on the scale.
 template <floating T, floating R = T, floating W = T>
 failure try_normalize(context& c, lockstep_normalization kind, std::span<const T> src,
                       std::span<std::type_identity_t<R> > dst, std::int64_t rows, std::int64_t cols, double eps,
@@ -367,7 +369,9 @@ failure try_normalize(context& c, lockstep_normalization kind, std::span<const T
   const std::int64_t n = detail::count_of({rows, cols});
   const auto missing = [](std::size_t has, std::int64_t needed) { return has != 0 && !detail::fits(has, needed); };
   if (n >= 0 && !detail::fits(src.size(), n)) return detail::size_mismatch("src", src.size(), n);
-  if (n >= 0 && !detail::fits(dst.size(), n)) return detail::size_mismatch("dst", dst.size(), n);
+  const std::int64_t results = kind == LOCKSTEP_NORMALIZE_LOGSUMEXP || kind == LOCKSTEP_NORMALIZE_PICKED ? rows : n;
+  if (n >= 0 && !detail::fits(dst.size(), results)) return detail::size_mismatch("dst", dst.size(), results);
+  if (missing(extras.labels.size(), rows)) return detail::size_mismatch("labels", extras.labels.size(), rows);
   if (missing(extras.weight.size(), cols)) return detail::size_mismatch("weight", extras.weight.size(), cols);
   if (missing(extras.bias.size(), cols)) return detail::size_mismatch("bias", extras.bias.size(), cols);
   if (missing(extras.residual.size(), n)) return detail::size_mismatch("residual", extras.residual.size(), n);
@@ -377,6 +381,7 @@ failure try_normalize(context& c, lockstep_normalization kind, std::span<const T
   d.result = dtype_of<R>;
   d.weight_dtype = dtype_of<W>;
   d.weight = given(extras.weight), d.bias = given(extras.bias);
+  if (!extras.labels.empty()) d.labels = extras.labels.data();
   d.residual = given(extras.residual), d.sum = given(extras.sum);
   return try_run(c, d, src.data(), dst.data(), o);
 }

@@ -723,9 +723,14 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_contex
 /* ---- normalize --------------------------------------------------------- */
 
 typedef enum lockstep_normalization LOCKSTEP_INT {
-  LOCKSTEP_NORMALIZE_L2 = 0,   /* the row divided by its 2-norm */
-  LOCKSTEP_NORMALIZE_RMS = 1,  /* the row divided by its root mean square */
-  LOCKSTEP_NORMALIZE_LAYER = 2 /* the row minus its mean, divided by its standard deviation */
+  LOCKSTEP_NORMALIZE_L2 = 0,          /* the row divided by its 2-norm */
+  LOCKSTEP_NORMALIZE_RMS = 1,         /* the row divided by its root mean square */
+  LOCKSTEP_NORMALIZE_LAYER = 2,       /* the row minus its mean, divided by its standard deviation */
+  LOCKSTEP_NORMALIZE_SOFTMAX = 3,     /* the row's exponentials, divided by their sum */
+  LOCKSTEP_NORMALIZE_LOG_SOFTMAX = 4, /* the logarithms of those */
+  LOCKSTEP_NORMALIZE_LOGSUMEXP = 5,   /* the logarithm of the sum of the row's exponentials, one number per row */
+  LOCKSTEP_NORMALIZE_PICKED = 6,      /* LOG_SOFTMAX of one element per row, which labels names */
+  LOCKSTEP_NORMALIZATION_COUNT = 7
 } lockstep_normalization;
 
 /* Computes   in double, for each of count rows x of length elements:
@@ -735,13 +740,24 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *              LAYER  m = mean(h); d = sqrt(M2(h) / length + eps)
  *              t = (h - m) / d for F64, (h - m) * (1 / d) for the others
  *              y = t, t * weight, t + bias or fma(t, weight, bias)
+ *            and for the kinds from SOFTMAX on:
+ *              m = the largest h, of a negative scale the smallest; d = (h - m) * scale
+ *              e = E(d); S = the sum of e
+ *              SOFTMAX      y = e * (1 / S)
+ *              LOG_SOFTMAX  y = d - L(S)
+ *              LOGSUMEXP    y = m * scale + L(S), one per row; m * scale if m is infinite
+ *              PICKED       y = d[label] - L(S), one per row; the cross-entropy of that row is -y
  *            and dst = y, rounded once to result.
  * Shapes     row r starts at src + r * src_stride elements and is contiguous; dst,
  *            residual and sum likewise. If count > 1, strides of dst and sum are length or more,
  *            those of src and residual 0 or more. weight and bias: NULL, or length
  *            packed elements, the same for every row. sum needs residual.
+ *            LOGSUMEXP and PICKED: the result of row r is dst[r * dst_stride], dst_stride 1 or
+ *            more. labels: count packed numbers from 0 to length - 1.
  * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
- *            F16, BF16 or F32. weight_dtype (weight and bias): dtype or F32.
+ *            F16, BF16 or F32; of LOGSUMEXP and PICKED F64 too. weight_dtype (weight and bias):
+ *            dtype or F32. eps is for L2, RMS and LAYER, scale for the others: any finite double
+ *            but 0. The two share their place in the struct, as weight and labels do.
  * Exactness  order id 1 (share/doc/lockstep/order.md): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
  *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the sum of (h - mean)^2,
  *            is computed leaf by leaf about each leaf's own mean, and leaves are joined by Chan's
@@ -756,20 +772,32 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            0 a row of zeros (LAYER: of equal elements) gives NaN; but the mean of F64 elements has a
  *            rounding of its own, so that a row of equal F64 elements may give about +-1 where eps is 0,
  *            or small beside the square of that rounding: subtract the row's first element before.
+ *            From SOFTMAX on: E and L are the programs of exp and log in double that order.md
+ *            has, each within 2 units in the last place; S is the SUM of order id 1; every
+ *            operation is rounded once. Before its last rounding SOFTMAX has a relative error of
+ *            at most (32 + ceil(log2(length / 2048)) + 2 |d|) * 2^-53, so results of 16 and 32
+ *            bits are within 0.51 units in the last place. For the others that, with 2 L(S) more
+ *            in the bracket, bounds the absolute error. e is 0 where d < -708.
+ *            Elements of -inf (inf for a negative scale) give exactly 0; of LOG_SOFTMAX and
+ *            PICKED -inf. A row of only these gives NaN, of LOGSUMEXP -inf. An infinity of the
+ *            other sign makes its row NaN (LOGSUMEXP: inf), and so does a NaN.
  * Memory     host, pinned, managed or device, in any mix, for all arrays.
  * Aliasing   src == dst normalizes in place, if result == dtype and src_stride ==
- *            dst_stride. sum may be src or residual, with the same stride; that array
- *            then becomes h. Arrays that are written must not overlap otherwise.
- * Lifetime   weight, bias, residual and sum are read and written during the call; a
+ *            dst_stride, but for LOGSUMEXP and PICKED. sum may be src or residual, with the
+ *            same stride; that array then becomes h. Arrays that are written must not overlap
+ *            otherwise.
+ * Lifetime   weight, bias, labels, residual and sum are read and written during the call; a
  *            plan keeps their addresses, and they must outlive it.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      count or length 0: nothing happens.
  * Errors     INVALID_ARGUMENT (a kind, dtype, result or weight_dtype that is none of
- *            the above, eps negative, infinite or NaN, strides too small, sum without
- *            residual, NULL, misaligned or overlapping pointers), and those of
- *            lockstep_transpose.
- * Threads    safe. Source: backends/<name>/normalize.*; Chan, Golub and LeVeque,
- *            "Updating formulae and a pairwise algorithm for computing sample
+ *            the above, eps negative, infinite or NaN, scale 0, infinite or NaN,
+ *            weight or bias of a kind from SOFTMAX on, labels that are NULL or not all
+ *            within the row, LOGSUMEXP or PICKED of rows of length 0, strides too small,
+ *            sum without residual, NULL, misaligned or overlapping pointers), UNSUPPORTED
+ *            (a kind from SOFTMAX on where CUDA is named), and those of lockstep_transpose.
+ * Threads    safe. Source: backends/<name>/normalize.*, lib/bits/functions.hpp; Chan, Golub and
+ *            LeVeque, "Updating formulae and a pairwise algorithm for computing sample
  *            variances", 1979. */
 typedef struct lockstep_normalize_desc {
   size_t size; /* sizeof(lockstep_normalize_desc) */
@@ -780,14 +808,21 @@ typedef struct lockstep_normalize_desc {
   int64_t count, length;
   int64_t src_stride, dst_stride;
   int64_t residual_stride, sum_stride;
-  double eps;
-  const void* weight;   /* NULL: 1 */
+  union {
+    double eps;   /* L2, RMS, LAYER */
+    double scale; /* from SOFTMAX on */
+  };
+  union {
+    const void* weight;    /* NULL: 1 */
+    const int64_t* labels; /* PICKED */
+  };
   const void* bias;     /* NULL: 0 */
   const void* residual; /* NULL: none */
   void* sum;            /* NULL: not wanted */
 } lockstep_normalize_desc;
 
-/* Packed rows to packed rows of the same type, without weight, bias and residual. */
+/* Packed rows to packed rows of the same type (LOGSUMEXP and PICKED: to packed results), without weight, bias and
+ * residual. eps is the scale of the kinds from SOFTMAX on. */
 LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, lockstep_dtype dtype,
                                                              int64_t rows, int64_t cols, double eps);
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -281,6 +282,36 @@ def _gelu_backward(g: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor
     return _slope("gelu_tanh" if approximate == "tanh" else "gelu", g, x, _gelu(x, approximate=approximate))
 
 
+# ---- softmax -----------------------------------------------------------------
+def _exponentials(name: str, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    result: Tensor = getattr(_core, name)(x if x.ndim else x[None], dim, **({"dtype": torch.float32} if half_to_float else {}))
+    return result.reshape(x.shape)
+
+
+for _name in ("softmax", "log_softmax"):
+    _routed("_" + _name)(partial(_exponentials, _name))
+
+
+@_routed("logsumexp")
+def _logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    if x.ndim == 0:
+        return x.clone()
+    result: Tensor = _core.logsumexp(x, _axes(x, dim) or tuple(range(x.ndim)), keepdims=keepdim)
+    return result
+
+
+@_routed("_softmax_backward_data")
+def _softmax_backward(g: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
+    wide, factor = g.double(), y.double()
+    return (factor * (wide - _wide_sum(wide * factor, dim, True, torch.float64))).to(dtype)
+
+
+@_routed("_log_softmax_backward_data")
+def _log_softmax_backward(g: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
+    wide = g.double()
+    return (wide - _core.exp(_of_floats(y)).double() * _wide_sum(wide, dim, True, torch.float64)).to(dtype)
+
+
 # ---- products of matrices, where they are asked for --------------------------
 _ELEMENTS = 1 << 22  # of products at a time
 
@@ -320,8 +351,8 @@ class deterministic(TorchDispatchMode):
     """Give PyTorch's own functions lockstep's bits in a `with` block; refuse those that have none.
 
     Within the block `sum`, `mean`, `amax`, `amin`, `max`, `min`, `argmax`, `argmin`, the 2-norm and `mse_loss` are computed
-    by lockstep, also inside gradients; so are exp, expm1, log, log1p, rsqrt, tanh, sigmoid, silu, gelu, erf and softplus of 16-
-    and 32-bit floats; functions of one rounding an element (sums and products of two tensors, roots,
+    by lockstep, also inside gradients; so are softmax, log_softmax and logsumexp, and exp, expm1, log, log1p, rsqrt, tanh,
+    sigmoid, silu, gelu, erf and softplus of 16- and 32-bit floats; functions of one rounding an element (sums and products of two tensors, roots,
     comparisons, copies, views, ...) stay PyTorch's; everything else raises Unsupported. So what the block computes has
     the same bits on a CPU and on a GPU, for every number of threads, and for each row of a batch alone. Compiled functions
     run eagerly in it.

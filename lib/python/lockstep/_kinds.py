@@ -638,6 +638,9 @@ def moved_call(function: Any, x: Any, axes: Any, keywords: Any) -> Any:
     back = [order.index(k) for k in range(rank)]
     keywords = dict(keywords)
     out, h_out = keywords.pop("out", None), keywords.pop("residual_out", None)
+    if function.__name__ == "picked":
+        keywords.setdefault("labels", rest[0] if rest else None)
+    reduced = function.__name__ in ("picked", "logsumexp") and not keywords.get("keepdims")
     passed_on = {k: keywords[k] for k in ("stream", "context", "backend", "check") if k in keywords}
     if keywords.get("residual") is not None:
         keywords["residual"] = permute(keywords["residual"], order, **passed_on)
@@ -646,10 +649,12 @@ def moved_call(function: Any, x: Any, axes: Any, keywords: Any) -> Any:
     elif h_out is not None:
         keywords["residual_out"] = h_out  # an error, which the function tells
     keywords["axis"] = tuple(range(rank - len(axes), rank))
+    if reduced:  # no axis of a row is left: the others keep their order
+        keywords["out"] = out
     result = function(permute(x, order, **passed_on), **keywords)
     if h_out is not None:
         permute(keywords["residual"], back, out=h_out, **passed_on)
-    return permute(result, back, out=out, **passed_on)
+    return result if reduced else permute(result, back, out=out, **passed_on)
 
 
 def rooted_call(function: Any, x: Any, name: Any, keywords: Any) -> Any:

@@ -35,7 +35,7 @@ _NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "ar
              "segment_sum", "segment_square_sum",
           "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", 
              "stencil", "shuffle", "normalize", "rms_norm",
-          "layer_norm", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
+          "layer_norm", "softmax", "log_softmax", "logsumexp", "picked", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
           "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
 
 
@@ -87,6 +87,10 @@ shuffle = _of("shuffle")
 normalize = _of("normalize")
 rms_norm = _of("rms_norm")
 layer_norm = _of("layer_norm")
+softmax = _of("softmax")
+log_softmax = _of("log_softmax")
+logsumexp = _of("logsumexp")
+picked = _of("picked")
 cumsum = _of("cumsum")
 cummax = _of("cummax")
 cummin = _of("cummin")

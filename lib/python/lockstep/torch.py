@@ -23,9 +23,9 @@ from ._errors import InvalidArgument, whole_numbers
 from ._torch_clip import clip_grad_norm_, total_norm
 
 __all__ = ["argmax", "argmin", "clip_grad_norm_", "convert", "cumsum", "deterministic", "dot", "erf", "exp", "expm1", "gelu", "gelu_tanh",
-           "layer_norm", "log", "log1p", "max", "mean", "min", "norm", "normalize", "permute", "reciprocal", "rms_norm", "rsqrt",
+           "layer_norm", "log", "log1p", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "normalize", "permute", "picked", "reciprocal", "rms_norm", "rsqrt",
            "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
-           "sigmoid", "silu", "softplus", "sqrt", "square_sum", "std", "stencil", "sum", "tanh", "total_norm", "transpose", "var"]
+           "sigmoid", "silu", "softmax", "softplus", "sqrt", "square_sum", "std", "stencil", "sum", "tanh", "total_norm", "transpose", "var"]
 
 _torch: Any = torch.library
 _library = _torch.Library("lockstep", "DEF")
@@ -395,5 +395,6 @@ def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
 from ._torch_functions import (erf, exp, expm1, gelu, gelu_tanh, log, log1p, reciprocal, rsqrt, sigmoid, silu,  # noqa: E402
                                softplus, sqrt, tanh)
 from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  (they need what stands above)
+from ._torch_softmax import log_softmax, logsumexp, picked, softmax  # noqa: E402
 from ._torch_stencils import stencil  # noqa: E402
 from ._torch_sums import convert, dot, mean, std, var  # noqa: E402

@@ -1,0 +1,58 @@
+// normalize_rows.hpp - what every kind of normalize has: where a call's rows are, their leaves with the residual added,
+// and how rows are divided among threads.
+#pragma once
+
+#include "bits/order_rows.hpp"
+#include "normalize_kernels.hpp"
+#include "passes.hpp"
+
+namespace lockstep::cpu {
+
+struct normalize_call {
+  const lockstep_queue& queue;
+  const lockstep_normalize_desc& d;
+  const char *src, *residual;
+  char *dst, *sum;
+  const normalize_kernels& kernels = normalizers(queue.kernels);
+  int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
+  int64_t leaves = order::leaves(d.length);
+  // A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
+  bool stream = d.count * d.length * (bytes + result_bytes) >= queue.tuned->rows.normalize_stream_bytes;
+
+  const auto& of_type() const { return kernels.of[d.dtype - LOCKSTEP_F16]; }
+  int64_t leaf_length(int64_t k) const { return k + 1 < leaves ? order::leaf : d.length - k * order::leaf; }
+
+  // h of a leaf: where it lies, or made in buffer. first: sum is written, later passes read it there.
+  const void* leaf(int64_t row, int64_t k, void* buffer, bool first) const {
+    const int64_t at = k * order::leaf;
+    const char* x = src + (row * d.src_stride + at) * bytes;
+    if (residual == nullptr) return x;
+    char* kept = sum != nullptr ? sum + (row * d.sum_stride + at) * bytes : static_cast<char*>(buffer);
+    if (sum == nullptr || first)
+      of_type().add(x, residual + (row * d.residual_stride + at) * bytes, kept, leaf_length(k));
+    return kept;
+  }
+
+  // Whether all threads share each row.
+  bool shares_rows() const {
+    return queue.threads > 1 && d.count < queue.tuned->reductions.tasks_a_thread * queue.threads &&
+           d.length * bytes >= queue.tuned->rows.shared_bytes && !forked();
+  }
+  // body(first, last) for ranges of rows, on each thread one.
+  template <class Body>
+  void over_rows(const Body& body) const {
+    over_parts(queue, d.count, std::max<int64_t>(queue.tuned->rows.normalize_grain / d.length, 1), body);
+  }
+};
+
+// Values of the subtrees of a row that all threads share; a value has at most 32 bytes.
+inline size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d) {
+  const int64_t bytes = d.length * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  return static_cast<size_t>(most_tasks(*queue, bytes)) * 32;
+}
+
+// softmax.cpp: the kinds of exponentials. workspace: joins_bytes().
+lockstep_status exponential_rows(const normalize_call& rows, void* workspace);
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,206 @@
+// softmax.cpp - rows of exponentials: the kinds of normalize from SOFTMAX on.
+// Idea    a row that is in the cache is walked for its extreme, for its exponentials, leaf by leaf or all of a short
+//         row at once, for their sum, and once more for the results. Exponentials are doubles in the L1 or L2; sums,
+//         extremes and roundings are those kernels that reduce and convert have.
+// Moves   every element once in and once out; again in where a row is larger than the caches
+// Limit   the exponentials: about 20 operations an element
+// Watch   SOFTMAX of rows beyond `kept` computes each exponential twice, which costs less than memory for them
+// Source  lib/bits/functions.hpp (exp_of, log_of), lockstep.h
+#include <cmath>
+#include <limits>
+
+#include "bits/normalizations.hpp"
+#include "convert_kernels.hpp"
+#include "normalize_rows.hpp"
+#include "ops.hpp"
+#include "terms.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+constexpr int64_t kept = 8192;  // exponentials of a row, 64 KiB on the stack
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+struct exponentials : normalize_call {
+  const function_kernels& functions = functions_of(queue.kernels);
+  const float_kernels& sum_of = term_kernels(queue.kernels, sum_f64);
+  const extreme_kernels& extreme_of = term_kernels(
+      queue.kernels, static_cast<extreme_term>((d.scale < 0 ? smallest : largest) + (d.dtype - LOCKSTEP_F16)));
+  using conversion = void (*)(const void* src, void* dst, int64_t n, double scale, bool stream);
+  conversion widen = converters(queue.kernels).run[d.dtype - LOCKSTEP_F16][LOCKSTEP_F64 - LOCKSTEP_F16];
+  conversion round = converters(queue.kernels).run[LOCKSTEP_F64 - LOCKSTEP_F16][d.result - LOCKSTEP_F16];
+  bool divides = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX, one_result = lib::kind_of(d.kind).one_result;
+
+  void exp(const void* h, int64_t n, double centre, double* e) const {
+    functions.exponentials[d.dtype - LOCKSTEP_F16](h, n, centre, d.scale, e);
+  }
+  // What each result of a row takes: 1 / S or L(S), of count rows; sums has room for a multiple of 8.
+  void parts_of(double* sums, int64_t count) const {
+    for (int64_t s = 0; divides && s < count; ++s) sums[s] = 1 / sums[s];
+    if (divides) return;
+    const int64_t whole = (count + 7) / 8 * 8;
+    std::fill(sums + count, sums + whole, 1.0);
+    functions.apply[LOCKSTEP_MAP_LOG](sums, whole);
+  }
+  double centre_of(const extreme& e) const {
+    uint64_t element = 0;
+    double x = 0;
+    order::store_key(d.dtype, &element, 0, e.key);
+    widen(&element, &x, 1, 1, false);
+    return x;
+  }
+
+  // ---- a row by parts -------------------------------------------------------
+  extreme further(const extreme& a, const extreme& b) const { return (d.scale < 0) == (b.key < a.key) ? b : a; }
+  extreme extreme_of_leaves(int64_t row, int64_t first, int64_t last) const {
+    alignas(64) char buffer[order::leaf * 8];
+    constexpr int64_t together = exact_chunk / order::leaf;
+    extreme found{};
+    for (int64_t k = first, next = 0; k < last; k = next) {
+      next = residual == nullptr ? std::min(k + together, last) : k + 1;
+      const int64_t n = (next - k - 1) * order::leaf + leaf_length(next - 1);
+      extreme here;
+      extreme_of.rows({leaf(row, k, buffer, true), n, n, nullptr}, 1, false, &here);
+      found = k == first ? here : further(found, here);
+    }
+    return found;
+  }
+  // The sum of a subtree's exponentials; they remain in e, of a subtree of more than `kept` elements the last leaf's.
+  double sum_of_leaves(int64_t row, int64_t first, int64_t last, double centre, double* e) const {
+    alignas(64) char buffer[order::leaf * 8];
+    const bool keeps = (last - first) * order::leaf <= kept;
+    order::tree<double> tree;
+    for (int64_t k = first; k < last; ++k) {
+      double sum = 0, *const to = e + (keeps ? (k - first) * order::leaf : 0);
+      exp(leaf(row, k, buffer, false), leaf_length(k), centre, to);
+      sum_of.rows({to, leaf_length(k), order::leaf, nullptr, true}, 1, &sum);
+      tree.push(sum);
+    }
+    return tree.total();
+  }
+  char* result(int64_t row, int64_t at) const { return dst + (row * d.dst_stride + at) * result_bytes; }
+  // y: room for a leaf.
+  void write_leaves(int64_t row, int64_t first, int64_t last, double centre, double part, double* y) const {
+    alignas(64) char buffer[order::leaf * 8];
+    for (int64_t k = first; k < last; ++k)
+      write(row, k * order::leaf, leaf(row, k, buffer, false), leaf_length(k), centre, part, y);
+  }
+  void write(int64_t row, int64_t at, const void* h, int64_t n, double centre, double part, double* y) const {
+    if (!std::isfinite(centre))
+      std::fill(y, y + n, nan);
+    else if (divides)
+      exp(h, n, centre, y);
+    else
+      functions.differences[d.dtype - LOCKSTEP_F16](h, n, centre, d.scale, part, y);
+    round(y, result(row, at), n, divides ? part : 1, stream);
+  }
+  void write_one(int64_t row, double centre, double part) const {
+    double y[8] = {nan};
+    if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) {
+      y[0] = centre * d.scale;
+      if (std::isfinite(centre)) y[0] = y[0] + part;
+    } else if (std::isfinite(centre)) {
+      alignas(64) char buffer[order::leaf * 8];
+      const int64_t k = d.labels[row] / order::leaf, within = d.labels[row] % order::leaf;
+      const char* h = static_cast<const char*>(leaf(row, k, buffer, false)) + within * bytes;
+      functions.differences[d.dtype - LOCKSTEP_F16](h, 1, centre, d.scale, part, y);
+    }
+    round(y, result(row, 0), 1, 1, false);
+  }
+
+  // ---- rows [first, last) by one thread ---------------------------------------
+  void rows(int64_t first, int64_t last) const {
+    alignas(64) double e[kept];
+    for (int64_t row = first; row < last; ++row) {
+      const double centre = centre_of(extreme_of_leaves(row, 0, leaves));
+      double part[8] = {1};
+      if (std::isfinite(centre)) part[0] = sum_of_leaves(row, 0, leaves, centre, e);
+      parts_of(part, 1);
+      if (one_result)
+        write_one(row, centre, part[0]);
+      else if (divides && std::isfinite(centre) && leaves * order::leaf <= kept)
+        round(e, result(row, 0), d.length, part[0], stream);
+      else
+        write_leaves(row, 0, leaves, centre, part[0], e);
+    }
+  }
+  // Rows of at most a leaf without a residual, some at a time.
+  void batches(int64_t first, int64_t last) const {
+    alignas(64) double e[kept];
+    const int64_t pitch = (d.length + 7) / 8 * 8, batch = std::min(kept / pitch, normalize_rows);
+    for (int64_t row = first; row < last; row += batch) {
+      const int64_t count = std::min(batch, last - row);
+      const char* const h = src + row * d.src_stride * bytes;
+      extreme found[normalize_rows];
+      double centre[normalize_rows], part[normalize_rows];
+      extreme_of.rows({h, d.length, d.src_stride, nullptr}, count, false, found);
+      for (int64_t s = 0; s < count; ++s) {
+        centre[s] = centre_of(found[s]);
+        if (std::isfinite(centre[s]))
+          exp(h + s * d.src_stride * bytes, d.length, centre[s], e + s * pitch);
+        else
+          std::fill(e + s * pitch, e + (s + 1) * pitch, nan);
+      }
+      sum_of.rows({e, d.length, pitch, nullptr, true}, count, part);
+      parts_of(part, count);
+      for (int64_t s = 0; s < count; ++s) {
+        if (one_result)
+          write_one(row + s, centre[s], part[s]);
+        else if (divides)
+          round(e + s * pitch, result(row + s, 0), d.length, part[s], stream);
+        else
+          write(row + s, 0, h + s * d.src_stride * bytes, d.length, centre[s], part[s], e);
+      }
+    }
+  }
+  // One row by all threads.
+  void together(int64_t row, void* workspace) const {
+    const int level = subtree_level(leaves, most_tasks(queue, d.length * bytes));
+    const int64_t tasks = ((leaves - 1) >> level) + 1;
+    const auto end = [&](int64_t t) { return std::min((t + 1) << level, leaves); };
+    auto* const found = static_cast<extreme*>(workspace);
+    over_shares(queue, tasks, [&](int64_t t, int) { found[t] = extreme_of_leaves(row, t << level, end(t)); });
+    for (int64_t t = 1; t < tasks; ++t) found[0] = further(found[0], found[t]);
+    const double centre = centre_of(found[0]);
+    double part[8] = {1};
+    if (std::isfinite(centre)) {
+      auto* const sums = static_cast<double*>(workspace);
+      over_shares(queue, tasks, [&](int64_t t, int) {
+        alignas(64) double e[kept];
+        sums[t] = sum_of_leaves(row, t << level, end(t), centre, e);
+      });
+      order::tree<double> tree;
+      for (int64_t t = 0; t < tasks; ++t) tree.push(sums[t], level);
+      part[0] = tree.total();
+    }
+    parts_of(part, 1);
+    if (one_result) return write_one(row, centre, part[0]);
+    over_shares(queue, tasks, [&](int64_t t, int) {
+      alignas(64) double y[order::leaf];
+      write_leaves(row, t << level, end(t), centre, part[0], y);
+      if (stream) kernels.fence();
+    });
+  }
+
+  void run(void* workspace) const {
+    if (shares_rows()) {
+      for (int64_t row = 0; row < d.count; ++row) together(row, workspace);
+      return;
+    }
+    over_rows([&](int64_t first, int64_t last) {
+      residual == nullptr&& leaves == 1 ? batches(first, last) : rows(first, last);
+      if (stream) kernels.fence();
+    });
+  }
+};
+
+}  // namespace
+
+lockstep_status exponential_rows(const normalize_call& rows, void* workspace) {
+  const lockstep_status status = require_labels(rows.d);
+  if (status != LOCKSTEP_OK) return status;
+  exponentials{rows}.run(workspace);
+  return LOCKSTEP_OK;
+}
+
+}  // namespace lockstep::cpu

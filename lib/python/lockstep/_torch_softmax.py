@@ -1,0 +1,131 @@
+"""Softmax and its kin as operators of PyTorch; lockstep.torch, which is imported first, hands them out."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _core
+from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _vmap
+
+_OF_ALL, _OF_ONE = ("softmax", "log_softmax"), ("logsumexp",)
+
+
+def _kept(dtype: torch.dtype | None) -> dict[str, Any]:
+    return {} if dtype is None else {"dtype": dtype}
+
+
+def _total(t: Tensor, axes: Sequence[int]) -> Tensor:
+    return _call("sum", t, axes, True, torch.float64)
+
+
+def _slopes(name: str, x: Tensor, axes: Sequence[int], scale: float, g: Tensor) -> Tensor:
+    """The gradient of x in double, by operations of one rounding and sums of lockstep's order: the same bits on CPU and GPU."""
+    y, wide = _call("softmax", x.double(), list(axes), scale), g.double()
+    if name == "softmax":
+        found = y * (wide - _total(wide * y, axes))
+    elif name == "log_softmax":
+        found = wide - y * _total(wide, axes)
+    else:  # one result a row, whose axes have length 1
+        found = y * wide
+    return (found if scale == 1 else found * scale).to(x.dtype)
+
+
+def _define(name: str) -> None:
+    function: Callable[..., Tensor] = getattr(_core, name)
+    keeps = "" if name in _OF_ALL else ", bool keepdims=False"
+    _library.define(f"{name}(Tensor x, int[] axis=[-1], float scale=1.0{keeps}, ScalarType? dtype=None) -> Tensor")
+
+    def of_all(x: Tensor, axis: Sequence[int] = (-1,), scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+        return function(_plain(x), tuple(axis), scale=scale, **_kept(dtype))
+
+    def of_one(x: Tensor, axis: Sequence[int] = (-1,), scale: float = 1.0, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+        return function(_plain(x), tuple(axis), scale=scale, keepdims=keepdims, **_kept(dtype))
+
+    def fake_of_one(x: Tensor, axis: Sequence[int] = (-1,), scale: float = 1.0, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+        axes = _axes(x, axis)
+        return x.new_empty([1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes], dtype=dtype or x.dtype)
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.axis, ctx.scale, ctx.keepdims = inputs[1], inputs[2], len(inputs) == 4 or inputs[3]
+        ctx.count = len(inputs)
+        ctx.save_for_backward(inputs[0])
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+        x, = ctx.saved_tensors
+        axes = _axes(x, ctx.axis)
+        if not ctx.keepdims:
+            g = g.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
+        return (_slopes(name, x, axes, ctx.scale, g), *[None] * (ctx.count - 1))
+
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] = (-1,), *rest: Any) -> tuple[Tensor, int]:
+        x = x.movedim(dims[0], 0)
+        return _call(name, x, [k % (x.ndim - 1) + 1 for k in axis], *rest), 0
+
+    if name in _OF_ALL:
+        _register(name, of_all, lambda x, axis=(-1,), scale=1.0, dtype=None: x.new_empty(x.shape, dtype=dtype or x.dtype))
+    else:
+        _register(name, of_one, fake_of_one)
+    _gradient(name, backward, setup)
+    _vmap(name, rule)
+
+
+for _name in (*_OF_ALL, *_OF_ONE):
+    _define(_name)
+
+_library.define("picked(Tensor x, Tensor labels, int axis=-1, float scale=1.0, ScalarType? dtype=None) -> Tensor")
+
+
+def _without(x: Tensor, axis: int) -> list[int]:
+    return [n for k, n in enumerate(x.shape) if k != axis % x.ndim]
+
+
+def _picked_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, labels, ctx.axis, ctx.scale = inputs[:4]
+    ctx.save_for_backward(x, labels)
+
+
+def _picked_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, labels = ctx.saved_tensors
+    axis = ctx.axis % x.ndim
+    wide = g.double().unsqueeze(axis)
+    places = torch.arange(x.shape[axis], device=x.device).reshape([-1 if k == axis else 1 for k in range(x.ndim)])
+    there = torch.where(places == labels.unsqueeze(axis), wide, torch.zeros((), dtype=torch.float64, device=x.device))
+    found = there - _call("softmax", x.double(), [axis], ctx.scale) * wide
+    return (found if ctx.scale == 1 else found * ctx.scale).to(x.dtype), None, None, None, None
+
+
+def _picked_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, labels: Tensor, axis: int = -1, *rest: Any) -> tuple[Tensor, int]:
+    def batched(t: Tensor, dim: int | None) -> Tensor:
+        return t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+
+    x = batched(x, dims[0])
+    return _call("picked", x, batched(labels, dims[1]), axis % (x.ndim - 1) + 1, *rest), 0
+
+
+_register("picked", lambda x, labels, axis=-1, scale=1.0, dtype=None: _core.picked(_plain(x), labels, axis, scale=scale, **_kept(dtype)),
+          lambda x, labels, axis=-1, scale=1.0, dtype=None: x.new_empty(_without(x, axis), dtype=dtype or x.dtype))
+_gradient("picked", _picked_backward, _picked_setup)
+_vmap("picked", _picked_vmap)
+
+
+def softmax(x: Tensor, axis: int | Sequence[int] = -1, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.softmax` with a gradient."""
+    return _call("softmax", x, _listed(axis), scale, dtype)
+
+
+def log_softmax(x: Tensor, axis: int | Sequence[int] = -1, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.log_softmax` with a gradient."""
+    return _call("log_softmax", x, _listed(axis), scale, dtype)
+
+
+def logsumexp(x: Tensor, axis: int | Sequence[int] = -1, *, scale: float = 1.0, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.logsumexp` with a gradient."""
+    return _call("logsumexp", x, _listed(axis), scale, keepdims, dtype)
+
+
+def picked(x: Tensor, labels: Tensor, axis: int = -1, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.picked` with a gradient; its negative is the cross-entropy of each row."""
+    return _call("picked", x, labels, axis, scale, dtype)

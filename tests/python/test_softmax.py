@@ -1,0 +1,167 @@
+"""Softmax and its kin: against long doubles, every axis and layout, labels, plans, groups, errors, PyTorch's gradients."""
+import numpy as np
+import pytest
+from test_operations import LAYOUTS, noise, same
+
+import lockstep as ls
+
+L = np.longdouble
+FOUR = ["softmax", "log_softmax", "logsumexp", "picked"]
+
+
+def exact(name, rows, scale=1.0, labels=None):
+    """Rows of long doubles."""
+    with np.errstate(all="ignore"):
+        d = rows.astype(L) * L(scale)
+        m = d.max(-1, keepdims=True)
+        total = np.exp(d - m).sum(-1, keepdims=True)
+        if name == "softmax":
+            return np.exp(d - m) / total
+        if name == "logsumexp":
+            return (m + np.log(total))[..., 0]
+        y = d - m - np.log(total)
+        return y if name == "log_softmax" else np.take_along_axis(y, labels[..., None], -1)[..., 0]
+
+
+def call(name, x, labels, *arguments, **keywords):
+    return getattr(ls, name)(x, *([labels] if name == "picked" else []), *arguments, **keywords)
+
+
+@pytest.mark.parametrize("name", FOUR)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_values(name, dtype):
+    rng = np.random.default_rng(5)
+    for shape in ((5, 1), (7, 9), (3, 700), (2, 9001)):
+        x = (rng.standard_normal(shape) * 6).astype(dtype)
+        labels = rng.integers(0, shape[1], shape[0])
+        for scale in (1.0, 0.125, -2.0):
+            want = exact(name, x, scale, labels)
+            got = call(name, x, labels, scale=scale)
+            unit = np.spacing(np.maximum(abs(want), 1e-300).astype(dtype)).astype(L) if dtype != "f8" else L(2) ** -52 * np.maximum(abs(want), 1e-300)
+            slack = 0.51 if dtype != "f8" else 12  # f8: of the steps in double
+            if name != "softmax":  # an absolute error where d and L cancel
+                unit = np.maximum(unit, L(2) ** -52 * 60)
+            assert got.dtype == dtype and (abs(got.astype(L) - want) <= slack * unit).all()
+            assert same(got, call(name, x, labels, scale=scale, variant="ref"))
+        assert same(call(name, x, labels, dtype="float32"), call(name, x, labels, dtype="float32", variant="ref"))
+
+
+def test_masks_infinities_and_nans():
+    x = np.array([[-np.inf, 3, 3], [-np.inf] * 3, [np.inf, 0, 0], [np.nan, 0, 0]])
+    nan = [np.nan] * 3
+    assert same(ls.softmax(x), np.array([[0, 0.5, 0.5], nan, nan, nan]))
+    assert np.isneginf(ls.log_softmax(x)[0, 0]) and np.isnan(ls.log_softmax(x)[1:]).all()
+    assert same(ls.logsumexp(x)[1:], np.array([-np.inf, np.inf, np.nan]))
+    assert same(ls.picked(x, [0, 0, 0, 1])[1:], np.array(nan)) and np.isneginf(ls.picked(x, [0] * 4)[0])
+    assert same(ls.softmax(-x, scale=-1.0), ls.softmax(x)) and same(ls.logsumexp(-x, scale=-1.0), ls.logsumexp(x))
+    assert same(ls.softmax(np.array([0.0, 1e308, -1e308])), np.array([0.0, 1, 0]))
+
+
+@pytest.mark.parametrize("name", FOUR)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_axis_and_layout(name, layout):
+    packed = noise((4, 5, 6), "f4")
+    x, one = LAYOUTS[layout](packed), name in ("logsumexp", "picked")
+    for axes in (-1, 0, 1, (1, 2), (2, 0), (0, 1, 2)):
+        listed = sorted(k % 3 for k in ([axes] if isinstance(axes, int) else axes))
+        kept = [k for k in range(3) if k not in listed]
+        rows = np.ascontiguousarray(packed.transpose([*kept, *listed])).reshape(*[packed.shape[k] for k in kept], -1)
+        labels = np.random.default_rng(1).integers(0, rows.shape[-1], rows.shape[:-1])
+        want = call(name, rows, labels)
+        if not one:
+            want = np.ascontiguousarray(want.reshape([packed.shape[k] for k in [*kept, *listed]]).transpose(np.argsort([*kept, *listed])))
+        assert same(np.asarray(call(name, x, labels, axes)), np.asarray(want))
+        assert same(np.asarray(call(name, x, np.asfortranarray(labels).astype("i2"), axis=axes)), np.asarray(want))
+        out = np.zeros_like(want) if np.ndim(want) else np.zeros((), "f4")
+        assert call(name, x, labels, axes, out=out) is out and same(out, np.asarray(want))
+        if one:
+            kept_axes = call(name, x, labels, axes, keepdims=True)
+            assert kept_axes.shape == tuple(1 if k in listed else n for k, n in enumerate(packed.shape))
+            assert same(kept_axes.reshape(np.shape(want)), np.asarray(want))
+
+
+def test_outputs_residuals_plans_and_groups():
+    x, mask = noise((6, 300), "f4"), np.where(np.arange(300) % 7 == 0, -np.inf, 0).astype("f4")
+    labels = np.arange(6)
+    masks, h = np.broadcast_to(mask, x.shape), np.zeros_like(x)
+    assert same(ls.softmax(x, residual=masks, residual_out=h), ls.softmax(x + mask)) and same(h, x + mask)
+    assert (ls.softmax(x, residual=masks)[:, ::7] == 0).all()
+    copy = x.copy()
+    assert ls.softmax(copy, out=copy) is copy and same(copy, ls.softmax(x))
+    assert same(ls.softmax(x.T, 0), ls.softmax(x).T.copy()) and same(ls.softmax(x[:, :0]), x[:, :0])
+    for name in FOUR:
+        given = [labels] if name == "picked" else []
+        plan = getattr(ls.plan, name)(x, *given)
+        assert plan.op == "normalize" and same(plan(x), call(name, x, labels))
+        assert all(same(a, call(name, x, labels)) for a in getattr(ls.group, name)([x, x], *([[labels, labels]] if given else [])))
+        with ls.Context(threads=2) as context:
+            assert same(getattr(context, name)(x, *given), call(name, x, labels))
+    assert same(np.stack([ls.softmax(row) for row in x]), ls.softmax(x))
+    assert ls.picked(x, labels, dtype="float64").dtype == "f8" and ls.logsumexp(x[0], dtype="float64").dtype == "f8"
+    assert same(ls.picked(x, labels, dtype="float64").astype("f4"), ls.picked(x, labels))
+
+
+def test_errors_name_the_argument():
+    x = np.ones((2, 3), "f4")
+    for labels, words in (([0, 3], r"labels\[1\] is 3; give 0 to 2"), ([-1, 0], r"labels\[0\] is -1"), ([0.0, 1.0], "labels holds float64; give integers"),
+                          ([0, 1, 2], "labels has 1 axes and 3 elements; give the shape of x without"), ([[0, 1]], "labels has 2 axes")):
+        with pytest.raises(ls.InvalidArgument, match=words):
+            ls.picked(x, np.array(labels))
+    with pytest.raises(ls.InvalidArgument, match="scale is 0"):
+        ls.softmax(x, scale=0)
+    with pytest.raises(ls.InvalidArgument, match="length is 0"):
+        ls.logsumexp(x[:, :0])
+    with pytest.raises(TypeError, match="x holds int64"):
+        ls.log_softmax(np.ones((2, 3), "i8"))
+    with pytest.raises(TypeError, match="this result comes as float32, float16, bfloat16"):
+        ls.softmax(x, dtype="float64")
+    with pytest.raises(TypeError, match="needs the argument labels"):
+        ls.picked(x)
+    with pytest.raises(TypeError, match="no argument"):
+        ls.softmax(x, weight=x[0])
+
+
+def test_gradients_of_pytorch():
+    torch = pytest.importorskip("torch")
+    import lockstep.torch as lt
+
+    x = torch.linspace(-3, 4, 60, dtype=torch.float64).reshape(3, 4, 5)
+    labels, weights = torch.arange(15).reshape(3, 5) % 4, torch.linspace(1, 2, 60, dtype=torch.float64).reshape(3, 4, 5)
+    f = torch.nn.functional
+    pairs = {"softmax": (lambda t: lt.softmax(t, 1, scale=0.5), lambda t: torch.softmax(t * 0.5, 1)),
+             "log_softmax": (lambda t: lt.log_softmax(t, (1, 2)), lambda t: torch.log_softmax(t.flatten(1), 1).reshape(t.shape)),
+             "logsumexp": (lambda t: lt.logsumexp(t, 1, scale=-2.0), lambda t: torch.logsumexp(t * -2, 1)),
+             "logsumexp kept": (lambda t: lt.logsumexp(t, (0, 2), keepdims=True), lambda t: torch.logsumexp(t, (0, 2), keepdim=True)),
+             "picked": (lambda t: lt.picked(t, labels, 1), lambda t: -f.cross_entropy(t, labels, reduction="none"))}
+    for name, (ours, theirs) in pairs.items():
+        a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+        ya, yb = ours(a), theirs(b)
+        assert torch.allclose(ya, yb, rtol=1e-13), name
+        w = weights if ya.shape == x.shape else weights.flatten()[: ya.numel()].reshape(ya.shape)
+        (ya * w).sum().backward()
+        (yb * w).sum().backward()
+        assert torch.allclose(a.grad, b.grad, rtol=1e-12, atol=1e-14), name
+        assert torch.autograd.gradcheck(ours, x.clone().requires_grad_()), name
+    v = torch.func.vmap
+    assert torch.equal(v(lt.softmax, in_dims=1, out_dims=1)(x), lt.softmax(x))
+    assert torch.equal(v(lt.picked)(x, labels[:, :4]), lt.picked(x, labels[:, :4]))
+    assert torch.equal(v(lt.logsumexp)(x), lt.logsumexp(x))
+    half = x.to(torch.bfloat16).requires_grad_()
+    lt.softmax(half, dtype=torch.float32).square().sum().backward()
+    assert half.grad.dtype == torch.bfloat16 and torch.isfinite(half.grad.float()).all()
+
+
+def test_pytorch_functions_within_deterministic():
+    torch = pytest.importorskip("torch")
+    import lockstep.torch as lt
+
+    x = torch.linspace(-4, 4, 120).reshape(4, 30)
+    for name in ("softmax", "log_softmax", "logsumexp"):
+        a, b = x.clone().requires_grad_(), x.double().requires_grad_()
+        with lt.deterministic():
+            y = getattr(torch, name)(a, 1)
+            y.backward(torch.ones_like(y) * torch.arange(1, y.numel() + 1).reshape(y.shape))
+        assert torch.equal(y, getattr(lt, name)(x))
+        z = getattr(torch, name)(b, 1)
+        z.backward(torch.ones_like(z) * torch.arange(1, z.numel() + 1).reshape(z.shape))
+        assert torch.allclose(a.grad.double(), b.grad, rtol=1e-5, atol=1e-4), name
