@@ -49,7 +49,7 @@ lockstep_sums_desc summed(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t
   return {sizeof(lockstep_sums_desc),
           kind,
           dtype,
-          lockstep_default_result(LOCKSTEP_SUM, dtype),
+          kind == LOCKSTEP_SUMS_DIGEST ? LOCKSTEP_U64 : lockstep_default_result(LOCKSTEP_SUM, dtype),
           count,
           length,
           1,

@@ -674,7 +674,34 @@ def functions():
                 check(same_bits(out, rounded_bits(result, want)), "map", name, dtype, result)
 
 
-for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, exponentials, scans, sums, any_axes, conversions, functions):
+def digests():
+    """The formula of order.md, with NumPy's integers modulo 2^64."""
+    def digest(dtype, x):
+        raw = x.tobytes()
+        words = np.frombuffer(raw + bytes(-len(raw) % 8), "<u8")
+        x = words + np.arange(1, len(words) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(16 * dtype * 0xC2B2AE3D27D4EB4F % 2**64)
+        x[-1:] += np.uint64(-len(raw) % 8 * 0xC2B2AE3D27D4EB4F % 2**64)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+        y = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+        return np.array([x.sum(), (y ^ (y >> np.uint64(32))).sum()], np.uint64)
+
+    for dtype, of in TYPES.items():
+        for n in (0, 1, 3, 8, 129, 5000, 70001):
+            x = noise(np.uint8, n) % 2 == 1 if dtype == BOOL else noise(of, n)
+            out = np.zeros(2, np.uint64)
+            run("sums", Sums(kind=5, dtype=dtype, result=U64, count=1, length=n, element_stride=1, other_element_stride=1), x, out)
+            check(same_bits(out, digest(dtype, x)), "digest", dtype, n)
+            parts = np.zeros(2, np.uint64)
+            for first in range(0, n, 1000):  # parts add up
+                part = x[first: first + 1000].copy()
+                run("sums", Sums(kind=5, dtype=dtype, result=U64, count=1, length=len(part), element_stride=1, other_element_stride=1, correction=first), part, out)
+                parts += out
+            check(same_bits(parts, digest(dtype, x)), "digest of parts", dtype, n)
+
+
+for part in (transposes, permutes, shuffles, float_sums, norms_out_of_range, integer_sums, extremes, segments, stencils, normalizations, exponentials, scans, sums, any_axes, conversions, functions, digests):
     before = checks
     part()
     print(f"{part.__name__}: {checks - before} checks equal")

@@ -48,6 +48,7 @@ void probe_command(command root, action& chosen);
 void demo_command(command root, action& chosen);
 void explain_command(command root, action& chosen);
 void import_command(command root, action& chosen);  // and export
+void digest_command(command root, action& chosen);
 void verify_command(command root, action& chosen);
 void calibrate_command(command root, action& chosen);
 void tune_command(command root, action& chosen);

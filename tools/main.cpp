@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   probe_command(root, chosen);
   demo_command(root, chosen);
   import_command(root, chosen);
+  digest_command(root, chosen);
 #if defined(LOCKSTEP_RANKS)
   ranks_command(root, chosen);
 #endif

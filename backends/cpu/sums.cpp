@@ -1,4 +1,4 @@
-// sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance.
+// sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance, or its digest.
 // Idea    a reduction like those of reduce.cpp, by the same ways (reduction_rows.hpp), whose term may take an element
 // of
 //         a second array. Rows of at most a leaf go many to a kernel call. Columns: a vector holds neighbouring ones.
@@ -6,6 +6,9 @@
 // Limit   the read limit
 // Watch   elements of src and other belong together by their index in the sequence, not by their place in memory
 // Source  lib/bits/order.hpp, lib/bits/order_rows.hpp
+#include <cstring>
+
+#include "bits/digest.hpp"
 #include "bits/order_rows.hpp"
 #include "folds.hpp"
 #include "normalize_kernels.hpp"
@@ -86,7 +89,54 @@ struct pair_fold {
   }
 };
 
-bool of_floats(const lockstep_sums_desc& d) { return lockstep_dtype_kind(d.dtype) == 'f'; }
+// ---- digests: a word's place counts, so a chunk has to know where it begins ---------
+struct digest_words {
+  uint64_t sums[2] = {};
+};
+struct digest_fold {
+  typedef digest_words value;
+  typedef running<digest_fold> join;
+  static constexpr int64_t chunk = exact_chunk;
+  void (*kernel)(const void* words, int64_t count, uint64_t key, uint64_t sums[2]);
+  const sequences& q;
+
+  static void add(digest_words& into, const digest_words& value) {
+    for (int k = 0; k < 2; ++k) into.sums[k] += value.sums[k];
+  }
+  digest_words of(const void* x, int64_t n, int64_t first) const {
+    const int64_t words = n * q.bytes / 8, rest = n * q.bytes % 8;
+    const uint64_t at = static_cast<uint64_t>(q.pairs->correction + first) / 8 * static_cast<uint64_t>(q.bytes);
+    digest_words value;
+    kernel(x, words, digest::key_of(at, q.d.dtype, 0), value.sums);
+    if (rest == 0) return value;
+    uint64_t word = 0;
+    std::memcpy(&word, static_cast<const char*>(x) + 8 * words, static_cast<size_t>(rest));
+    const int missing = static_cast<int>(8 - rest);
+    kernel(&word, 1, digest::key_of(at + static_cast<uint64_t>(words), q.d.dtype, missing), value.sums);
+    return value;
+  }
+  digest_fold at(int64_t) const { return *this; }
+  void rows(const packed_rows& r, int64_t count, value* out) const {
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t first = r.offsets != nullptr ? r.offsets[k] : k * r.stride;
+      const int64_t n = r.offsets != nullptr ? r.offsets[k + 1] - first : r.n;
+      if (n != 0) out[k] = of(static_cast<const char*>(r.src) + first * q.bytes, n, 0);
+    }
+  }
+  void chunks(const void* x, int64_t count, int64_t n, int64_t first, value* out) const {
+    for (int64_t k = 0; k < count; ++k)
+      out[k] = of(static_cast<const char*>(x) + k * chunk * q.bytes, n, first + k * chunk);
+  }
+  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, value* out_a,
+           value* out_b) const {
+    chunks(a, count, chunk, first_a, out_a);
+    chunks(b, count, chunk, first_b, out_b);
+  }
+};
+
+bool of_floats(const lockstep_sums_desc& d) {
+  return lockstep_dtype_kind(d.dtype) == 'f' && d.kind != LOCKSTEP_SUMS_DIGEST;
+}
 bool of_moments(const lockstep_sums_desc& d) { return d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE; }
 
 struct moment_results {
@@ -186,6 +236,15 @@ struct sums_op {
       const moment_results store{q};
       body(pair_fold<moment_chunks>{{normalizers(queue.kernels).of[type].moments}, q},
            results{store, [&](int64_t s) { store.store(s, NAN, NAN); }});
+      return LOCKSTEP_OK;
+    }
+    if (d.kind == LOCKSTEP_SUMS_DIGEST) {
+      const auto store = [&](int64_t s, const digest_words& value) {
+        std::memcpy(static_cast<uint64_t*>(q.dst) + 2 * s, value.sums, sizeof value.sums);
+      };
+      body(digest_fold{kernels.digest, q},
+           results{[&](int64_t s, const digest_words& value, const auto&) { store(s, value); },
+                   [&](int64_t s) { store(s, {}); }});
       return LOCKSTEP_OK;
     }
     if (of_floats(d)) {

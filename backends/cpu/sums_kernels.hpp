@@ -24,6 +24,8 @@ struct sums_kernels {
   void (*moment_columns[4])(const void* x, int64_t ld, int64_t n, int64_t width, double* sum, double* m2);
   // At most exact_chunk elements; by dtype less I32.
   wide (*exact[9][sums_kinds])(const void* x, const void* y, int64_t n);
+  // Adds the terms of words to both sums of a digest; key: of the first (lib/bits/digest.hpp).
+  void (*digest)(const void* words, int64_t count, uint64_t key, uint64_t sums[2]);
 };
 
 }  // namespace lockstep::cpu

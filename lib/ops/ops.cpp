@@ -151,6 +151,15 @@ lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_des
                               const lockstep_options* options) {
   return execute(context, LOCKSTEP_SUMS, desc, src, dst, options);
 }
+lockstep_status lockstep_digest(lockstep_context* context, lockstep_dtype dtype, int64_t n, const void* src,
+                                uint64_t digest[2]) {
+  return guarded([&] {
+    if (digest == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "digest is NULL; pass the address of two uint64_t");
+    const lockstep_sums_desc desc = lockstep_sums_full(LOCKSTEP_SUMS_DIGEST, dtype, n, nullptr);
+    prepared_call prepared = prepare(LOCKSTEP_SUMS, &desc);
+    run(context, prepared, src, digest, nullptr);
+  });
+}
 lockstep_status lockstep_plan_sums(lockstep_context* context, const lockstep_sums_desc* desc,
                                    const lockstep_options* options, lockstep_plan** plan) {
   return plan_of(context, LOCKSTEP_SUMS, desc, options, plan);

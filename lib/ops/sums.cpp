@@ -19,17 +19,28 @@ LOCKSTEP_SAME_PLACE(sequence_stride);
 LOCKSTEP_SAME_PLACE(offsets);
 #undef LOCKSTEP_SAME_PLACE
 
-constexpr const char* names[] = {"DOT", "SQUARED_DIFFERENCES", "ABSOLUTE_DIFFERENCES", "ABSOLUTE", "MEAN_VARIANCE"};
+constexpr const char* names[] = {"DOT",      "SQUARED_DIFFERENCES", "ABSOLUTE_DIFFERENCES",
+                                 "ABSOLUTE", "MEAN_VARIANCE",       "DIGEST"};
 
 void require_types(const lockstep_sums_desc& d) {
-  if (d.kind < LOCKSTEP_SUMS_DOT || d.kind > LOCKSTEP_SUMS_MEAN_VARIANCE)
+  if (d.kind < LOCKSTEP_SUMS_DOT || d.kind > LOCKSTEP_SUMS_DIGEST)
     fail(LOCKSTEP_INVALID_ARGUMENT,
-         "kind is {}; use LOCKSTEP_SUMS_DOT, _SQUARED_DIFFERENCES, _ABSOLUTE_DIFFERENCES, _ABSOLUTE or _MEAN_VARIANCE",
+         "kind is {}; use LOCKSTEP_SUMS_DOT, _SQUARED_DIFFERENCES, _ABSOLUTE_DIFFERENCES, _ABSOLUTE, "
+         "_MEAN_VARIANCE or _DIGEST",
          static_cast<int>(d.kind));
   require_dtype(d.dtype);
   const bool floats = lockstep_dtype_kind(d.dtype) == 'f', variance = d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE;
   if (variance && !floats)
     fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; MEAN_VARIANCE takes F16, BF16, F32 and F64", dtype_text(d.dtype));
+  if (d.kind == LOCKSTEP_SUMS_DIGEST) {
+    if (d.result != LOCKSTEP_U64)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}; a digest is two U64, set result to LOCKSTEP_U64",
+           dtype_text(d.result));
+    if (d.correction < 0 || d.correction % 8 != 0)
+      fail(LOCKSTEP_INVALID_ARGUMENT,
+           "correction is {}; it is the index of the digest's first element, give a multiple of 8", d.correction);
+    return;
+  }
   const lockstep_dtype natural = lockstep_default_result(LOCKSTEP_SUM, d.dtype);
   if (d.result != natural && !(floats && lockstep_dtype_kind(d.result) == 'f'))
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}, but {} of {} gives {}; set result to LOCKSTEP_{}{}",
@@ -40,6 +51,7 @@ void require_types(const lockstep_sums_desc& d) {
          variance ? "0 or more" : format_text("0: only MEAN_VARIANCE divides, {} does not", names[d.kind]));
 }
 
+bool has_two_results(const lockstep_sums_desc& d) { return d.kind >= LOCKSTEP_SUMS_MEAN_VARIANCE; }
 bool has_two_arrays(const lockstep_sums_desc& d) { return d.kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }
 
 }  // namespace
@@ -51,6 +63,7 @@ void prepare_sums(prepared_call& prepared) {
   if (!two && d.other != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "other is {}, but {} is of one array; set other to NULL, or use another kind",
          d.other, names[d.kind]);
+  if (d.kind == LOCKSTEP_SUMS_DIGEST) prepared.reads = 4, prepared.needs = "digests";
   require_nonnegative("count", d.count);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
@@ -66,8 +79,7 @@ void prepare_sums(prepared_call& prepared) {
   if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
   if (d.other_element_stride < 1)
     fail(LOCKSTEP_INVALID_ARGUMENT, "other_element_stride is {}; give 1 or more", d.other_element_stride);
-  const int64_t results[] = {d.count, d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE ? 2 : 1},
-                result_strides[] = {results[1], 1};
+  const int64_t results[] = {d.count, has_two_results(d) ? 2 : 1}, result_strides[] = {results[1], 1};
   (void)product("count * 2", 2, results);
   prepared.dst_span = span_bytes("dst", 2, results, result_strides, prepared.dst_element_bytes);
   if (two) {

@@ -405,7 +405,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   return write_down(s, c, p.x.direct, p.v);
 }
 
-PyMethodDef methods[count_of_operations + 6];
+PyMethodDef methods[count_of_operations + 7];
 
 }  // namespace
 
@@ -422,6 +422,8 @@ int add_operations(PyObject* module) {
                                       METH_FASTCALL | METH_KEYWORDS, nullptr};
   methods[count_of_operations + 4] = {"plan_group",
                                       reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_group)),
+                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
+  methods[count_of_operations + 5] = {"digest", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(digest)),
                                       METH_FASTCALL | METH_KEYWORDS, nullptr};
   return PyModule_AddFunctions(module, methods);
 }

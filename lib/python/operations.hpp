@@ -85,6 +85,9 @@ PyObject* run_kept(state& s, const operation& o, PyObject* const* a, Py_ssize_t 
 // Told of each small call that ran without one; makes the plan once the same has come often. No exception is left.
 void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 
+// digest.cpp: (hexadecimal digits, dtype, shape).
+PyObject* digest(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
+
 // groups.cpp: group(function, arrays, ...) and plan_group(function, arrays, ...).
 PyObject* group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* keywords);

@@ -74,7 +74,7 @@ void each_scan(const combination_memory& at, const visitor& visit) {
 
 void each_sum(const combination_memory& at, const visitor& visit) {
   const char* const kinds[] = {"dot", "squared", "absolute_differences", "absolute", "mean_variance"};
-  for (int k = 0; k <= LOCKSTEP_SUMS_MEAN_VARIANCE; ++k)
+  for (int k = 0; k <= LOCKSTEP_SUMS_DIGEST; ++k)
     each_dtype([&](lockstep_dtype dtype) {
       each_dtype([&](lockstep_dtype result) {
         for (const layout& l : layouts)

@@ -125,6 +125,13 @@ constexpr const char* exponentials[] = {
     "normalize/picked/f16/5x4100/residual/to_f64/seed11",
 };
 
+constexpr const char* digests[] = {
+    "sums/digest/f16/full/5001/seed11",   "sums/digest/bf16/rows/9x333/seed11",
+    "sums/digest/f32/full/70001/seed11",  "sums/digest/f64/columns/300x20/seed11",
+    "sums/digest/u8/mixed/100x50/seed11", "sums/digest/i16/full/9001/stride1,4/seed11",
+    "sums/digest/bool/full/777/seed11",   "sums/digest/i64/full/5000/correction8/seed11",
+};
+
 constexpr const char* scans[] = {
     "scan/sum/f16/full/70001/seed11",
     "scan/sum/bf16/rows/33x2100/to_f32/seed11",
@@ -243,6 +250,7 @@ std::span<const char* const> names_of(cases_of list) {
     case cases_of::more_types: return more_types;
     case cases_of::normalize: return normalizations;
     case cases_of::softmax: return exponentials;
+    case cases_of::digest: return digests;
     case cases_of::scan: return scans;
     case cases_of::sums: return sums;
     case cases_of::reduce_axes: return axes;

@@ -110,7 +110,28 @@ expectation oracle_sums(const test_case& c, const unsigned char* src, unsigned c
     const auto in_other = [&](int64_t i) {
       return (begin + i) * d.other_element_stride + (c.offsets.empty() ? s * d.other_sequence_stride : 0);
     };
-    if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
+    if (d.kind == LOCKSTEP_SUMS_DIGEST) {
+      const auto bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+      std::vector<unsigned char> packed;
+      for (int64_t i = 0; i < n; ++i)
+        packed.insert(packed.end(), src + in_src(i) * bytes, src + (in_src(i) + 1) * bytes);
+      const uint64_t missing = (8 - packed.size() % 8) % 8;
+      packed.resize(packed.size() + missing);
+      uint64_t sums[2] = {};
+      for (size_t w = 0; w < packed.size() / 8; ++w) {
+        uint64_t x = 0;
+        for (size_t k = 8; k-- > 0;) x = x << 8 | packed[8 * w + k];
+        const bool last = w + 1 == packed.size() / 8;
+        x += (w + 1 + static_cast<uint64_t>(d.correction * bytes / 8)) * 11400714819323198485u;
+        x += (static_cast<uint64_t>(d.dtype) * 16 + (last ? missing : 0)) * 14029467366897019727u;
+        x = (x ^ x / 1073741824) * 13787848793156543929u;
+        x = (x ^ x / 134217728) * 10723151780598845931u;
+        x ^= x / 2147483648;
+        const uint64_t y = (x ^ x / 4294967296) * 15485907386658061715u;
+        sums[0] += x, sums[1] += y ^ y / 4294967296;
+      }
+      std::memcpy(dst + 16 * s, sums, 16);
+    } else if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
       std::vector<double> x;
       for (int64_t i = 0; i < n; ++i) x.push_back(float_element(d.dtype, src, in_src(i)));
       double sum = NAN, squares = NAN;

@@ -109,7 +109,19 @@ std::vector<std::string> matrix(lockstep_op op, const std::string& backend = "cp
 // bits have the same digest. "oracle" computes it without the library; isa and threads are the CPU's ("" and 0: the
 // best, all). Throws std::runtime_error when a call fails.
 // Each list of cases has its own: what is added later leaves a number that stands.
-enum class cases_of { order1, more_types, normalize, scan, sums, reduce_axes, convert, more_reductions, map, softmax };
+enum class cases_of {
+  order1,
+  more_types,
+  normalize,
+  scan,
+  sums,
+  reduce_axes,
+  convert,
+  more_reductions,
+  map,
+  softmax,
+  digest
+};
 std::string digest(const std::string& backend, const std::string& isa = "", int threads = 0,
                    cases_of list = cases_of::order1);
 

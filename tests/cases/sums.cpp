@@ -7,7 +7,7 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* kinds[] = {"dot", "sqdiff", "absdiff", "abs", "meanvar"};
+constexpr const char* kinds[] = {"dot", "sqdiff", "absdiff", "abs", "meanvar", "digest"};
 constexpr const char* layouts[] = {"full", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
 constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
 constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
@@ -86,10 +86,12 @@ void parse_sums(tokens& in, test_case& c) {
   if (shared) d.other_sequence_stride = 0;
   d.correction = correction;
   if (to >= 0) d.result = rounded[to];
-  const bool variance = what == LOCKSTEP_SUMS_MEAN_VARIANCE;
+  const bool variance = what == LOCKSTEP_SUMS_MEAN_VARIANCE, digest = what == LOCKSTEP_SUMS_DIGEST;
+  if (to >= 0 && digest) in.refuse("a digest is not rounded");
   if (to >= 0 && lockstep_dtype_kind(type) != 'f') in.refuse("exact sums are not rounded");
   if (variance && lockstep_dtype_kind(type) != 'f') in.refuse("means and variances are of floats");
-  if (!variance && correction != 0) in.refuse("only a variance has a correction");
+  if (digest && correction % 8 != 0) in.refuse("a digest's correction is a multiple of 8");
+  if (!variance && !digest && correction != 0) in.refuse("only a variance has a correction");
   c.dtype = dtype;
   c.src.element_bytes = lockstep_dtype_bytes(type);
   c.dst.element_bytes = lockstep_dtype_bytes(d.result);
@@ -99,8 +101,8 @@ void parse_sums(tokens& in, test_case& c) {
     c.src.axis(d.count, d.sequence_stride);
     c.src.axis(d.length, d.element_stride);
   }
-  c.dst.axis(d.count, variance ? 2 : 1);
-  if (variance) c.dst.axis(2, 1);
+  c.dst.axis(d.count, variance || digest ? 2 : 1);
+  if (variance || digest) c.dst.axis(2, 1);
   if (what <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES) c.other = other_of(c);
   c.cell = std::string("sums ") + kinds[kind] + " " + dtype_name(dtype) + " " +
            (layout > 2 ? "segments" : layouts[layout]) + (to >= 0 ? std::string(" ") + roundings[to] : "");
@@ -114,7 +116,13 @@ std::vector<std::string> list_sums(level depth) {
       const bool floats = dtype[0] == 'f' || dtype == "bf16", variance = kind == "meanvar";
       const bool wide = dtype == "i64" || dtype == "u64";
       if (variance && !floats) continue;
-      const auto add = [&](const std::string& rest) { names.push_back("sums/" + kind + "/" + dtype + "/" + rest); };
+      const auto add = [&](const std::string& rest) {
+        if (kind == "digest" && rest.find("/to_") != std::string::npos) return;
+        names.push_back("sums/" + kind + "/" + dtype + "/" + rest);
+      };
+      if (kind == "digest")
+        for (const char* rest : {"full/5000/correction8", "rows/3x70/correction4096", "full/5/correction800"})
+          add(rest);
       const std::string usual = wide ? "/small" : "";
       // Around a vector, a lane row, a leaf, a chunk and trees with odd ones out.
       for (const int n : {1, 2, 3, 7, 8, 9, 15, 33, 127, 128, 129, 1000, 2047, 2048, 2049, 4097, 8191, 8193, 10241})

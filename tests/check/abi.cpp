@@ -477,7 +477,12 @@ TEST_F(Abi, Sums) {
                      std::initializer_list<const char*> fragments) {
     bad<D>(what, good, change, lockstep_sums, fragments);
   };
-  n("kind", [](D& d) { d.kind = static_cast<lockstep_sums_kind>(5); }, {"kind is 5", "LOCKSTEP_SUMS_DOT"});
+  n("kind", [](D& d) { d.kind = static_cast<lockstep_sums_kind>(6); }, {"kind is 6", "LOCKSTEP_SUMS_DOT"});
+  n("digest", [](D& d) { d.kind = LOCKSTEP_SUMS_DIGEST, d.other = nullptr; }, {"result is F", "two U64"});
+  n("index", [](D& d) { d.kind = LOCKSTEP_SUMS_DIGEST, d.other = nullptr, d.result = LOCKSTEP_U64, d.correction = 12; },
+    {"correction is 12", "multiple of 8"});
+  refused("digest", lockstep_digest(context, LOCKSTEP_F32, 4, src_bytes, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+          {"digest is NULL"});
   n("dtype", [](D& d) { d.dtype = static_cast<lockstep_dtype>(14); }, {"dtype is 14", "F16, BF16"});
   n("variance", [](D& d) { d.kind = LOCKSTEP_SUMS_MEAN_VARIANCE, d.other = nullptr, d.dtype = LOCKSTEP_I32; },
     {"dtype is I32", "MEAN_VARIANCE takes F16"});

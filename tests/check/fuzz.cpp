@@ -342,7 +342,7 @@ void draw_scan(draws& d, drawn& c) {
 void draw_sums(draws& d, drawn& c) {
   auto& r = c.sums;
   const auto kind = d.one_in(30) ? static_cast<lockstep_sums_kind>(9)
-                                 : d.enumerator<lockstep_sums_kind>(LOCKSTEP_SUMS_DOT, LOCKSTEP_SUMS_MEAN_VARIANCE);
+                                 : d.enumerator<lockstep_sums_kind>(LOCKSTEP_SUMS_DOT, LOCKSTEP_SUMS_DIGEST);
   const auto type = d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_BOOL);
   const int64_t rows = d.size(40), cols = d.size(d.one_in(3) ? 3000 : 60);
   r = lockstep_sums_rows(kind, type, rows, cols, d.near(cols), nullptr, d.one_in(3) ? 0 : d.near(cols));
@@ -350,7 +350,7 @@ void draw_sums(draws& d, drawn& c) {
   if (d.one_in(4)) r.element_stride = d.near(2), r.other_element_stride = d.near(2);
   if (d.one_in(5)) r.correction = d.of<int64_t>({0, 1, 5, -1});
   const size_t bytes = lockstep_dtype_bytes(r.dtype);
-  const int64_t results = kind == LOCKSTEP_SUMS_MEAN_VARIANCE ? 2 : 1;
+  const int64_t results = kind >= LOCKSTEP_SUMS_MEAN_VARIANCE ? 2 : 1;
   wide other = span({{r.count, r.other_sequence_stride}, {r.length, r.other_element_stride}}, bytes);
   c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
   if (d.one_in(3)) {

@@ -6,6 +6,7 @@
 // Watch   32-bit products: two of them do not fit 64 bits, so their halves are summed apart
 // Source  lib/bits/order.hpp
 #include "../sums_kernels.hpp"
+#include "bits/digest.hpp"
 #include "leaves.hpp"
 #include "sum_columns.hpp"
 
@@ -254,6 +255,28 @@ wide exact_absolute(const void* x, const void*, int64_t n) {
   }
 }
 
+void digest(const void* words, int64_t count, uint64_t key, uint64_t sums[2]) {
+  const auto* p = static_cast<const char*>(words);
+  vu first{}, second{}, keys{};
+  for (int l = 0; l < W; ++l) keys[l] = key + static_cast<uint64_t>(l) * lockstep::digest::step;
+  int64_t i = 0;
+#pragma GCC unroll 4
+  for (; i + W <= count; i += W) {
+    vu word;
+    memcpy(&word, p + 8 * i, sizeof word);
+    const auto terms = lockstep::digest::terms_of(word, keys);
+    first += terms.first, second += terms.second;
+    keys += W * lockstep::digest::step;
+  }
+  for (int l = 0; l < W; ++l) sums[0] += first[l], sums[1] += second[l];
+  for (; i < count; ++i) {
+    uint64_t word;
+    memcpy(&word, p + 8 * i, sizeof word);
+    const auto terms = lockstep::digest::terms_of(word, key + static_cast<uint64_t>(i) * lockstep::digest::step);
+    sums[0] += terms.first, sums[1] += terms.second;
+  }
+}
+
 }  // namespace
 
 #define LOCKSTEP_FLOAT_KINDS(E) \
@@ -272,7 +295,8 @@ const sums_kernels summers_table = {
      moment_columns<f64_element>},
     {LOCKSTEP_EXACT_KINDS(int32_t), LOCKSTEP_EXACT_KINDS(int64_t), LOCKSTEP_EXACT_KINDS(int8_t),
      LOCKSTEP_EXACT_KINDS(int16_t), LOCKSTEP_EXACT_KINDS(uint8_t), LOCKSTEP_EXACT_KINDS(uint16_t),
-     LOCKSTEP_EXACT_KINDS(uint32_t), LOCKSTEP_EXACT_KINDS(uint64_t), LOCKSTEP_EXACT_KINDS(truth)}};
+     LOCKSTEP_EXACT_KINDS(uint32_t), LOCKSTEP_EXACT_KINDS(uint64_t), LOCKSTEP_EXACT_KINDS(truth)},
+    digest};
 #undef LOCKSTEP_EXACT_KINDS
 #undef LOCKSTEP_COLUMN_KINDS
 #undef LOCKSTEP_FLOAT_KINDS

@@ -68,6 +68,34 @@ struct sum192 {
 };
 ref::uint128 magnitude(ref::int128 x) { return x < 0 ? -static_cast<ref::uint128>(x) : static_cast<ref::uint128>(x); }
 
+// The bytes of a sequence, 8 to a word, and what each word adds to the two sums.
+void digest_of(const pairs_of_sequence& p, uint64_t* to) {
+  const auto bytes = static_cast<int64_t>(lockstep_dtype_bytes(p.d.dtype));
+  const auto byte_at = [&](int64_t b) {
+    return static_cast<const unsigned char*>(p.src)[p.in_src(b / bytes) * bytes + b % bytes];
+  };
+  to[0] = to[1] = 0;
+  const int64_t all = p.length() * bytes;
+  for (int64_t begin = 0; begin < all; begin += 8) {
+    uint64_t word = 0;
+    int missing = 0;
+    for (int k = 0; k < 8; ++k)
+      if (begin + k < all)
+        word |= static_cast<uint64_t>(byte_at(begin + k)) << (8 * k);
+      else
+        ++missing;
+    const uint64_t place = static_cast<uint64_t>(p.d.correction / 8 * bytes + begin / 8);
+    uint64_t x = word + (place + 1) * 0x9E3779B97F4A7C15u +
+                 static_cast<uint64_t>(16 * p.d.dtype + missing) * 0xC2B2AE3D27D4EB4Fu;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    x ^= x >> 31;
+    const uint64_t y = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
+    to[0] += x;
+    to[1] += y ^ y >> 32;
+  }
+}
+
 // False where the sum does not fit, and dst has the nearest value.
 bool integer_sum(const pairs_of_sequence& p, void* dst) {
   sum192 above, below;
@@ -122,7 +150,9 @@ lockstep_status ref_sums(lockstep_queue*, const lockstep_call* call) {
   for (int64_t s = 0; s < d.count; ++s) {
     const pairs_of_sequence p{d, call->src, s};
     const int64_t n = p.length();
-    if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
+    if (d.kind == LOCKSTEP_SUMS_DIGEST) {
+      digest_of(p, static_cast<uint64_t*>(call->dst) + 2 * s);
+    } else if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
       const part all = n != 0 ? part_of(0, (n - 1) / 2048 + 1, p) : part{0, NAN, NAN};
       const int64_t divisor = n - d.correction;
       ref::store(d.result, call->dst, 2 * s, all.sum / static_cast<double>(n));

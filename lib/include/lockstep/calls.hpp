@@ -398,6 +398,7 @@ failure try_sums(context& c, lockstep_sums_kind kind, std::span<const T> x, std:
                  const lockstep_options* o = nullptr) noexcept {
   if (kind == LOCKSTEP_SUMS_MEAN_VARIANCE)
     return failure(LOCKSTEP_INVALID_ARGUMENT, "MEAN_VARIANCE has two results; use mean_variance");
+  if (kind == LOCKSTEP_SUMS_DIGEST) return failure(LOCKSTEP_INVALID_ARGUMENT, "DIGEST has two results; use digest");
   const auto n = static_cast<std::int64_t>(x.size());
   const bool two = kind >= LOCKSTEP_SUMS_DOT && kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
   if (two && y.size() != x.size()) return detail::size_mismatch("y", y.size(), n);
@@ -418,6 +419,18 @@ template <number T>
   return sums<T>(c, LOCKSTEP_SUMS_DOT, x, y, o);
 }
 
+// 128 bits that tell apart what has other bits (LOCKSTEP_SUMS_DIGEST).
+template <number T>
+failure try_digest(context& c, std::span<const T> x, std::array<std::uint64_t, 2>& to) noexcept {
+  return failure(lockstep_digest(c.get(), dtype_of<T>, static_cast<std::int64_t>(x.size()), x.data(), to.data()));
+}
+template <number T>
+[[nodiscard]] std::array<std::uint64_t, 2> digest(context& c, std::span<const T> x) {
+  std::array<std::uint64_t, 2> to{};
+  try_digest<T>(c, x, to).raise();
+  return to;
+}
+
 // The same for each row of packed rows x cols matrices. other_rows is rows, or 1: every row then meets the same y.
 template <number R, number T>
 failure try_sums_rows(context& c, lockstep_sums_kind kind, std::span<const T> x, std::span<const T> y, std::span<R> dst,
@@ -427,7 +440,7 @@ failure try_sums_rows(context& c, lockstep_sums_kind kind, std::span<const T> x,
   if (two && other_rows != rows && other_rows != 1)
     return failure(LOCKSTEP_INVALID_ARGUMENT, "other_rows is neither rows nor 1");
   const std::int64_t n = detail::count_of({rows, cols}), others = two ? detail::count_of({other_rows, cols}) : 0;
-  const std::int64_t results = kind == LOCKSTEP_SUMS_MEAN_VARIANCE ? detail::count_of({2, rows}) : rows;
+  const std::int64_t results = kind >= LOCKSTEP_SUMS_MEAN_VARIANCE ? detail::count_of({2, rows}) : rows;
   if (n >= 0 && !detail::fits(x.size(), n)) return detail::size_mismatch("x", x.size(), n);
   if (two && others >= 0 && !detail::fits(y.size(), others)) return detail::size_mismatch("y", y.size(), others);
   if (results >= 0 && !detail::fits(dst.size(), results)) return detail::size_mismatch("dst", dst.size(), results);

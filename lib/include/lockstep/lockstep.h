@@ -776,8 +776,8 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            has, each within 2 units in the last place; S is the SUM of order id 1; every
  *            operation is rounded once. Before its last rounding SOFTMAX has a relative error of
  *            at most (32 + ceil(log2(length / 2048)) + 2 |d|) * 2^-53, so results of 16 and 32
- *            bits are within 0.51 units in the last place. For the others that, with 2 L(S) more
- *            in the bracket, bounds the absolute error. e is 0 where d < -708.
+ *            bits are within 0.51 units in the last place. The absolute error of the others is
+ *            at most that plus 2 (L(S) + |m * scale|) * 2^-53. e is 0 where d < -708.
  *            Elements of -inf (inf for a negative scale) give exactly 0; of LOG_SOFTMAX and
  *            PICKED -inf. A row of only these gives NaN, of LOGSUMEXP -inf. An infinity of the
  *            other sign makes its row NaN (LOGSUMEXP: inf), and so does a NaN.
@@ -900,12 +900,18 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
   LOCKSTEP_SUMS_SQUARED_DIFFERENCES = 1,  /* sum (x - y)^2: the squared distance */
   LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES = 2, /* sum |x - y|: the distance in the 1-norm */
   LOCKSTEP_SUMS_ABSOLUTE = 3,             /* sum |x|: the 1-norm */
-  LOCKSTEP_SUMS_MEAN_VARIANCE = 4         /* two results: mean, variance */
+  LOCKSTEP_SUMS_MEAN_VARIANCE = 4,        /* two results: mean, variance */
+  LOCKSTEP_SUMS_DIGEST = 5                /* two results: 128 bits that tell apart what has other bits */
 } lockstep_sums_kind;
 
 /* Computes   for each of count sequences the sum that kind names, over its elements x and,
  *            for kinds with two arrays, the elements y of other. MEAN_VARIANCE:
- *            mean = sum x / n, variance = sum (x - mean)^2 / (n - correction).
+ *            mean = sum x / n, variance = sum (x - mean)^2 / (n - correction). DIGEST: two sums
+ *            modulo 2^64 over the sequence's bytes, 8 at a time, each mixed with its place and
+ *            dtype (order.md has the formula). Equal sequences have equal digests in any
+ *            layout; others differ but for a chance of about 2^-128. Parts that begin at a
+ *            multiple of 8 elements add up: correction is then the index of the first element.
+ *            Not a cryptographic hash: whoever wants to can make two sequences of one digest.
  * Shapes     sequences of src are described as in lockstep_reduce_desc, by members of the
  *            same names. Element i of sequence s of other is
  *            other[s * other_sequence_stride + i * other_element_stride]; with offsets
@@ -915,8 +921,8 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  * Types      all dtypes, those of src and other the same; MEAN_VARIANCE: F16, BF16, F32
  *            and F64.
  * Results    dst[s], packed; MEAN_VARIANCE: the mean in dst[2 * s], the variance in
- *            dst[2 * s + 1]. Floats give F64, or F32, F16 or BF16 if result says so (one
- *            final rounding, to nearest even); integers give I64, U64 gives U64. BOOL gives
+ *            dst[2 * s + 1]; DIGEST: both sums there, as U64. Floats give F64, or F32,
+ *            F16 or BF16 if result says so (one final rounding, to nearest even); integers give I64, U64 gives U64. BOOL gives
  *            I64: DOT is the number of places where both are true, the differences where
  *            exactly one is.
  * Exactness  order id 1 (order.md): floats are added in the tree of lockstep_reduce in double, by
@@ -936,14 +942,15 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  * Lifetime   other is read during the call; a plan keeps its address, and it must outlive
  *            the plan.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
- * Empty      count 0: nothing happens. The sum of an empty sequence is +0.0 or 0; its mean
+ * Empty      count 0: nothing happens. The sums of an empty sequence are +0.0 or 0; its mean
  *            and variance are NaN. The variance is NaN if n <= correction.
  * Errors     OVERFLOW: an exact integer result does not fit I64 (U64 for U64). dst[s] then
  *            holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence has its result,
  *            and the error names the first such sequence. INVALID_ARGUMENT (kind, dtype and
  *            result that do not fit together, other NULL if kind needs it, or given if kind
- *            does not, correction negative, or not 0 for another kind, offsets that decrease
- *            or are negative, strides too small, overlap), and those of lockstep_transpose.
+ *            does not, correction negative, or not 0 for another kind, or not a multiple of 8
+ *            for DIGEST, offsets that decrease or are negative, strides too small, overlap),
+ *            UNSUPPORTED (DIGEST where CUDA is named), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/sums.* */
 typedef struct lockstep_sums_desc {
   size_t size; /* sizeof(lockstep_sums_desc) */
@@ -955,12 +962,12 @@ typedef struct lockstep_sums_desc {
   const int64_t* offsets; /* NULL, or count + 1 element offsets */
   const void* other;      /* y; NULL for ABSOLUTE and MEAN_VARIANCE */
   int64_t other_element_stride, other_sequence_stride;
-  int64_t correction; /* MEAN_VARIANCE: 0, or 1 for the variance of a sample */
+  int64_t correction; /* MEAN_VARIANCE: 0, or 1 for the variance of a sample; DIGEST: the first element's index */
 } lockstep_sums_desc;
 
 /* n elements; each row of row-major rows x cols matrices, ld and other_ld elements from
- * row to row; segments. The result is the widest: F64, I64 or U64. other: NULL for the
- * kinds of one array. */
+ * row to row; segments. The result is the widest: F64, I64 or U64 (DIGEST: U64). other: NULL
+ * for the kinds of one array. */
 LOCKSTEP_API lockstep_sums_desc lockstep_sums_full(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t n,
                                                    const void* other);
 LOCKSTEP_API lockstep_sums_desc lockstep_sums_rows(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t rows,
@@ -971,6 +978,11 @@ LOCKSTEP_API lockstep_sums_desc lockstep_sums_segments(lockstep_sums_kind kind, 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_desc* desc,
                                                               const void* src, void* dst,
                                                               const lockstep_options* options);
+
+/* The DIGEST of n packed elements, into two words of host memory; waits for it. Errors: those of lockstep_sums, and
+ * INVALID_ARGUMENT (digest is NULL). */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_digest(lockstep_context* context, lockstep_dtype dtype,
+                                                                int64_t n, const void* src, uint64_t digest[2]);
 
 /* ---- reduce_axes ------------------------------------------------------- */
 

@@ -20,6 +20,7 @@ from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, 
                     segment_nanmax, segment_nanmin, segment_nansum, segment_norm, segment_prod, segment_square_sum,
                     segment_sum, shuffle, sigmoid, silu, softmax, softplus, sqrt, square_sum, squared_distance, std, stencil, sum,
                     tanh, transpose, var, vdot)
+from ._digest import digest
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
 from ._filters import correlate, correlate_separable, uniform_filter
@@ -38,7 +39,7 @@ __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "
            "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow",
            "Plan", "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "all", "any", "argmax",
            "argmin", "backend", "backends", "convert", "correlate", "correlate1d", "correlate_separable", "count_nonzero", "cummax", "cummin", "cumsum",
-           "default_context", "devices", "dot", "empty", "erf", "exp", "expm1", "gelu", "gelu_tanh", "get_include",
+           "default_context", "devices", "digest", "dot", "empty", "erf", "exp", "expm1", "gelu", "gelu_tanh", "get_include",
            "get_library", "get_num_threads", "group", "l1_distance", "l1_norm", "laplace_weights", "last_run", "layer_norm",
            "log", "log1p", "log_softmax", "logsumexp", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmin", "nansum",
            "norm", "normalize", "norms", "order", "permute", "permute_dims", "picked", "plan", "prod", "reciprocal", "record",
