@@ -214,6 +214,33 @@ class Tool(unittest.TestCase):
         self.fails(2, "--function", "run", "map", src, "-o", self.path("o.npy"), "--function", "sine")
         self.fails(1, "map takes F16, BF16 and F32", "run", "map", self.save("d.npy", a.astype("f8")), "-o", self.path("o.npy"), "--function", "exp")
 
+    def test_softmax(self):
+        a = np.array([[0, 0, -np.inf, 0], [0, 0, 700, -np.inf]], "f4")
+        third = np.float32(1 / 3)
+        self.check_op("normalize", a, np.array([[third, third, 0, third], [np.float32(np.exp(-700.0)), np.float32(np.exp(-700.0)), 1, 0]], "f4"), "--kind", "softmax")
+        self.check_op("normalize", a, np.log(np.array([3, 1], "f8")) + [0, 1400], "--kind", "logsumexp", "--scale", "2", "--result", "f64")
+        labels = self.save("labels.npy", np.array([3, 2]))
+        self.check_op("normalize", a, np.array([-np.log(3.0), 0], "f4"), "--kind", "picked", "--labels", labels)
+        src, out = self.save("a.npy", a), self.path("o.npy")
+        self.fails(2, "--labels FILE.npy goes with --kind picked", "run", "normalize", src, "-o", out, "--kind", "picked")
+        self.fails(2, "--labels FILE.npy goes with --kind picked", "run", "normalize", src, "-o", out, "--kind", "softmax", "--labels", labels)
+        self.fails(2, "needs elements <i8", "run", "normalize", src, "-o", out, "--kind", "picked", "--labels", self.save("l4.npy", np.array([3, 2], "i4")))
+
+    def test_digest(self):
+        """The formula of order.md for one word: two f4 of value 0 and 1."""
+        words = [0x3F800000 << 32]
+        x = (words[0] + 0x9E3779B97F4A7C15 + 16 * 3 * 0xC2B2AE3D27D4EB4F) % 2**64
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+        x ^= x >> 31
+        y = (x ^ x >> 32) * 0xD6E8FEB86659FD93 % 2**64
+        src = self.save("two.npy", np.array([0, 1], "f4"))
+        a = np.arange(12, dtype="i2").reshape(3, 4)
+        said = self.ok("digest", src, self.save("c.npy", a), self.save("f.npy", np.asfortranarray(a))).stdout.decode().splitlines()
+        self.assertEqual(said[0], f"{x:016x}{y ^ y >> 32:016x}  <f4 (2,)  {src}")
+        self.assertEqual(said[1].split()[0], said[2].split()[0])
+        self.fails(1, "nowhere.npy", "digest", self.path("nowhere.npy"))
+
     def test_movement(self):
         for dtype in ("u1", "f2", "i4", "f8", "c16"):
             a = self.random.integers(0, 200, (3, 37, 41)).astype(dtype)
