@@ -922,9 +922,9 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            and F64.
  * Results    dst[s], packed; MEAN_VARIANCE: the mean in dst[2 * s], the variance in
  *            dst[2 * s + 1]; DIGEST: both sums there, as U64. Floats give F64, or F32,
- *            F16 or BF16 if result says so (one final rounding, to nearest even); integers give I64, U64 gives U64. BOOL gives
- *            I64: DOT is the number of places where both are true, the differences where
- *            exactly one is.
+ *            F16 or BF16 if result says so (one final rounding, to nearest even); integers
+ *            give I64, U64 gives U64. BOOL gives I64: DOT is the number of places where both
+ *            are true, the differences where exactly one is.
  * Exactness  order id 1 (order.md): floats are added in the tree of lockstep_reduce in double, by
  *            fma(x, y, sum), by fma(d, d, sum) with d = x - y rounded once, or by sum + |d| and
  *            sum + |x|. DOT of an array with itself is its SUM_OF_SQUARES, bit for bit. Error of

@@ -13,13 +13,13 @@ from . import _load  # noqa: F401  (first: it finds what the extension needs)
 from . import _core, group, plan
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
-from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, count_nonzero, cummax, cummin, cumsum, dot,
-                    erf, exp, expm1, gelu, gelu_tanh, l1_distance, l1_norm, layer_norm, log, log1p, log_softmax, logsumexp, matrix_transpose, max, mean, mean_var, min,
-                    nanmax, nanmin, nansum, norm, normalize, permute, picked, prod, reciprocal, rms_norm, rsqrt, segment_all,
-                    segment_any, segment_argmax, segment_argmin, segment_count_nonzero, segment_max, segment_min,
-                    segment_nanmax, segment_nanmin, segment_nansum, segment_norm, segment_prod, segment_square_sum,
-                    segment_sum, shuffle, sigmoid, silu, softmax, softplus, sqrt, square_sum, squared_distance, std, stencil, sum,
-                    tanh, transpose, var, vdot)
+from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, count_nonzero, cummax, cummin, cumsum,
+                    dot, erf, exp, expm1, gelu, gelu_tanh, l1_distance, l1_norm, layer_norm, log, log1p, log_softmax,
+                    logsumexp, matrix_transpose, max, mean, mean_var, min, nanmax, nanmin, nansum, norm, normalize,
+                    permute, picked, prod, reciprocal, rms_norm, rsqrt, segment_all, segment_any, segment_argmax,
+                    segment_argmin, segment_count_nonzero, segment_max, segment_min, segment_nanmax, segment_nanmin,
+                    segment_nansum, segment_norm, segment_prod, segment_square_sum, segment_sum, shuffle, sigmoid, silu,
+                    softmax, softplus, sqrt, square_sum, squared_distance, std, stencil, sum, tanh, transpose, var, vdot)
 from ._digest import digest
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
@@ -38,14 +38,15 @@ vector_norm = norm
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
            "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow",
            "Plan", "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "all", "any", "argmax",
-           "argmin", "backend", "backends", "convert", "correlate", "correlate1d", "correlate_separable", "count_nonzero", "cummax", "cummin", "cumsum",
-           "default_context", "devices", "digest", "dot", "empty", "erf", "exp", "expm1", "gelu", "gelu_tanh", "get_include",
-           "get_library", "get_num_threads", "group", "l1_distance", "l1_norm", "laplace_weights", "last_run", "layer_norm",
-           "log", "log1p", "log_softmax", "logsumexp", "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmin", "nansum",
-           "norm", "normalize", "norms", "order", "permute", "permute_dims", "picked", "plan", "prod", "reciprocal", "record",
+           "argmin", "backend", "backends", "convert", "correlate", "correlate1d", "correlate_separable",
+           "count_nonzero", "cummax", "cummin", "cumsum", "default_context", "devices", "digest", "dot", "empty", "erf",
+           "exp", "expm1", "gelu", "gelu_tanh", "get_include", "get_library", "get_num_threads", "group", "l1_distance",
+           "l1_norm", "laplace_weights", "last_run", "layer_norm", "log", "log1p", "log_softmax", "logsumexp",
+           "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmin", "nansum", "norm",
+           "normalize", "norms", "order", "permute", "permute_dims", "picked", "plan", "prod", "reciprocal", "record",
            "release_stream", "rms_norm", "rsqrt", "segment_all", "segment_any", "segment_argmax", "segment_argmin",
            "segment_count_nonzero", "segment_max", "segment_min", "segment_nanmax", "segment_nanmin", "segment_nansum",
            "segment_norm", "segment_prod", "segment_square_sum", "segment_sum", "set_num_threads", "shuffle", "sigmoid",
-           "silu", "softmax", "softplus", "spec", "sqrt", "square_sum", "squared_distance", "star", "std", "stencil", "sum",
-           "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var", "variants", "variants_of", "vdot", "vector_norm",
-           "verify"]
+           "silu", "softmax", "softplus", "spec", "sqrt", "square_sum", "squared_distance", "star", "std", "stencil",
+           "sum", "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var", "variants", "variants_of",
+           "vdot", "vector_norm", "verify"]
