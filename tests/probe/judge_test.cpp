@@ -152,9 +152,9 @@ TEST(Verdict, FittedRowsOnADeviceOfTheRulesAgree) {
 
 // Rules of the host follow what the machine tells of itself.
 TEST(Rows, OfTheHostFollowItsVendorAndWidths) {
-  const auto said = [](const char* id, std::initializer_list<measured> read) {
+  const auto said = [](const char* id, std::initializer_list<lockstep::probe::reading> read) {
     readings all;
-    for (const measured& m : read) all.add(m);
+    for (const lockstep::probe::reading& m : read) all.add(m);
     row out{};
     kind_of(kinds(), id).judge(out, all);
     std::vector<verdict> verdicts;
