@@ -38,7 +38,7 @@ serve(["cpu"], lambda: lambda case: case.say_device("Device 1.0", "bits equal", 
 
 
 def bench(*args, **more):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_MUTANT"}
     return subprocess.run([TOOL, "bench", *map(str, args)], capture_output=True, text=True, env={**environment, **more}, timeout=400)
 
 

@@ -16,7 +16,7 @@ with open(page) as f:
     block = re.search(r"\.SH EXAMPLES\n\.nf\n(.*?)\.fi", f.read(), re.S)[1]
 lines = [shlex.split(line.replace("\\-", "-")) for line in block.splitlines()]
 short = {"--preset": ["--filter", "^(square_sum|stencil).*/(1024|65536)$", "--seconds", "0.001"], "--sample": ["--first", "39", "--seconds", "0.001"]}
-environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_BACKEND_PATH"}
+environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k in ("LOCKSTEP_BACKEND_PATH", "LOCKSTEP_MUTANT")}
 failed = []
 with tempfile.TemporaryDirectory() as folder:
     pixels = np.random.default_rng(3).integers(0, 256, (48, 64, 3)).astype("u1")

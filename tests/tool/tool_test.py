@@ -18,7 +18,7 @@ TOOL, MODULES = sys.argv.pop(1), sys.argv.pop(1)  # the program, and where locks
 
 
 def run(*args, **more):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_BACKEND_PATH"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k in ("LOCKSTEP_BACKEND_PATH", "LOCKSTEP_MUTANT")}
     return subprocess.run([TOOL, *map(str, args)], capture_output=True, env=environment, timeout=120, **more)
 
 
@@ -89,7 +89,7 @@ class Tool(unittest.TestCase):
     def test_calibrate(self):
         """On a machine without a device the file changes nothing; it is written where the library looks."""
         environment = {**os.environ, "XDG_CACHE_HOME": self.folder.name}
-        environment = {k: v for k, v in environment.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_BACKEND_PATH"}
+        environment = {k: v for k, v in environment.items() if not k.startswith("LOCKSTEP_") or k in ("LOCKSTEP_BACKEND_PATH", "LOCKSTEP_MUTANT")}
         at = lambda *a: subprocess.run([TOOL, *a], capture_output=True, env=environment, timeout=120, text=True)
         path = os.path.join(self.folder.name, "lockstep", "calibration")
         before = json.loads(at("info", "--json").stdout)["model"]
@@ -123,7 +123,7 @@ class Tool(unittest.TestCase):
     def test_tune(self):
         """What tune measures is remembered where the library looks, listed by info, and changes no result."""
         environment = {**os.environ, "XDG_CACHE_HOME": self.folder.name}
-        environment = {k: v for k, v in environment.items() if not k.startswith("LOCKSTEP_")}
+        environment = {k: v for k, v in environment.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_MUTANT"}
         at = lambda *a: subprocess.run([TOOL, *a], capture_output=True, env=environment, timeout=120, text=True)
         path = os.path.join(self.folder.name, "lockstep", "tuning")
         case = "reduce/sum/f32/rows/20x3000/seed1"

@@ -18,7 +18,7 @@ TOOL, SOURCE = sys.argv.pop(1), sys.argv.pop(1)
 
 
 def run(*args, **more):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_") or k == "LOCKSTEP_MUTANT"}  # a planted bug stays awake
     return subprocess.run([TOOL, *map(str, args)], capture_output=True, env=environment, timeout=120, **more)
 
 
