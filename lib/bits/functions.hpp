@@ -76,6 +76,13 @@ struct programs {
   LOCKSTEP_PROGRAM static D moved(D y, bool up) { return y * (up ? 1 + 0x1p-52 : 1 - 0x1p-53); }
   LOCKSTEP_PROGRAM static D larger_for_positive(D y, D x) { return x > 0.0 ? moved(y, true) : moved(y, false); }
   LOCKSTEP_PROGRAM static D smaller_for_positive(D y, D x) { return x > 0.0 ? moved(y, false) : moved(y, true); }
+  // large + small, |large| >= |small|. If that is a middle of two results, it is moved to the side of what was cut off.
+  LOCKSTEP_PROGRAM static D off_the_middle(D large, D small) {
+    const D y = large + small, cut = small - (y - large);
+    const D beside = cut * y > 0.0 ? moved(y, true) : moved(y, false);
+    const D side = cut == 0.0 ? y : beside;
+    return (M::bits_of(y) & 0xFFFFFFFu) == 0u ? side : y;
+  }
 
   // ---- exponentials -------------------------------------------------------
   // x = k ln2 + r, |r| <= ln2 / 2; `below` is added to r. shifted holds k in its low bits.
@@ -143,7 +150,10 @@ struct programs {
     return {k, M::of_bits(M::bits_of(u) - ((biased - 1023u) << 52)) - 1.0};
   }
   // k ln2 + log(1 + f) + below, by s = f / (2 + f): log(1 + f) = f - (h - s (h + R(s^2))), h = f^2 / 2.
-  LOCKSTEP_PROGRAM static D log_of_parts(D k, D f, D below) {
+  struct two_parts {
+    D large, small;
+  };
+  LOCKSTEP_PROGRAM static two_parts log_of_parts(D k, D f, D below) {
     const D s = f / (f + 2.0), z = s * s, h = 0.5 * f * f;
     D R = M::all(0x1.2b7d1f0990b77p-3);
     R = M::fma(R, z, M::all(0x1.39fb717e4f952p-3));
@@ -155,19 +165,20 @@ struct programs {
     const D t = M::fma(s, M::fma(R, z, h), k * 0x1.ef35793c76730p-45);
     const D high = k * 0x1.62e42fefa3800p-1;  // exact
     const D sum = high + f, lost = f - (sum - high);
-    return sum + (lost - (h - (t + below)));
+    return {sum, lost - (h - (t + below))};
   }
   LOCKSTEP_PROGRAM static D log_of(D x) {
     const parts p = split(x);
-    D y = log_of_parts(p.k, p.f, M::all(-0.0));
-    y = x < HUGE_VAL ? y : x;
+    const two_parts l = log_of_parts(p.k, p.f, M::all(-0.0));
+    const D y = x < HUGE_VAL ? l.large + l.small : x;
     const D none = x == 0.0 ? M::all(-HUGE_VAL) : M::all(__builtin_nan(""));
     return x > 0.0 ? y : none;
   }
   LOCKSTEP_PROGRAM static D log1p_of(D x) {
     const D u = x + 1.0;
     const parts p = split(u);
-    D y = log_of_parts(p.k, p.k == 0.0 ? x : p.f, M::all(-0.0));
+    const two_parts l = log_of_parts(p.k, p.k == 0.0 ? x : p.f, M::all(-0.0));
+    D y = off_the_middle(l.large, l.small);
     y = magnitude(x) < 0x1p-40 ? smaller_for_positive(x, x) : y;
     y = x < HUGE_VAL ? y : x;
     const D none = x == -1.0 ? M::all(-HUGE_VAL) : M::all(__builtin_nan(""));
@@ -249,7 +260,8 @@ struct programs {
     return unit_tails(x, held / (exp_of(-x) + 1.0), 30);
   }
   LOCKSTEP_PROGRAM static D sigmoid_of(D x) {
-    const D y = 1.0 / (exp_of(-x) + 1.0);
+    D y = 1.0 / (exp_of(-x) + 1.0);
+    y = x == -0x1.250c02p-10 ? moved(y, true) : y;  // else a middle of two f32
     return magnitude(x) < 0x1p-12 ? smaller_for_positive(0.25 * x + 0.5, x) : y;
   }
   LOCKSTEP_PROGRAM static D tanh_of(D x) {
@@ -262,7 +274,8 @@ struct programs {
     const D t = exp_of(-magnitude(x)), u = t + 1.0, cut = t - (u - 1.0);
     const parts p = split(u);
     // What u cut off matters by about 0.6 of itself where k is 1.
-    const D l = log_of_parts(p.k, p.k == 0.0 ? t : p.f, p.k == 0.0 ? M::all(-0.0) : cut * 0.6);
+    const two_parts parts = log_of_parts(p.k, p.k == 0.0 ? t : p.f, p.k == 0.0 ? M::all(-0.0) : cut * 0.6);
+    const D l = parts.large + parts.small;
     D y = x > 0.0 ? x + l : l;
     y = x > 30.0 ? moved(x, true) : y;
     return x == x ? y : x;
