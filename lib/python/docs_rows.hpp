@@ -19,14 +19,11 @@ namespace lockstep::python {
   "dtype : dtype, optional\n" \
   "    Of the result: \"float16\", \"bfloat16\" or \"float32\"; default: that of `x`. There is one rounding.\n"
 
-#define LOCKSTEP_EXPONENTIALS \
+#define DOC_EXPONENTIALS \
   "axis : int or tuple of int, default -1\n" \
   "    The axes of a row: each row is taken by itself. If they are not the last axes, packed copies are made.\n" \
   "scale : float, default 1.0\n" \
   "    Factor of the elements, rounded in double; not 0.\n"
-#define LOCKSTEP_KEEPDIMS \
-  "keepdims : bool, default False\n" \
-  "    Keep the axes of a row in the result, with length 1.\n"
 
 constexpr const char* row_docs[] = {
 "normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
@@ -105,12 +102,12 @@ array([-1.732,  0.   ,  0.   ,  1.732,  0.   ,  0.   ])
 )doc",
 
 "softmax(x, axis=-1, *, scale=1.0, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Exponentials of each row divided by their sum, as torch.softmax, with the same bits on every machine.
+DOC_SIGNATURE R"doc(Exponentials of each row divided by their sum, as torch.softmax, with the same bits on every machine.
 
 Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
-)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_EXPONENTIALS DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and shape of `x`; ``out=x`` replaces it.
@@ -129,12 +126,12 @@ array([[0.5, 0.5],
 )doc",
 
 "log_softmax(x, axis=-1, *, scale=1.0, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Logarithms of `softmax`, as torch.log_softmax, without rounding that first.
+DOC_SIGNATURE R"doc(Logarithms of `softmax`, as torch.log_softmax, without rounding that first.
 
 Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
-)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_EXPONENTIALS DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type and shape of `x`; ``out=x`` replaces it.
@@ -150,12 +147,12 @@ array([-0.6931, -0.6931,    -inf])
 )doc",
 
 "logsumexp(x, axis=-1, *, keepdims=False, scale=1.0, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(Logarithm of the sum of each row's exponentials, as torch.logsumexp.
+DOC_SIGNATURE R"doc(Logarithm of the sum of each row's exponentials, as torch.logsumexp.
 
 Parameters
 ----------
 x : array of float16, bfloat16, float32 or float64
-)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_KEEPDIMS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_EXPONENTIALS DOC_KEEPDIMS DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type of `x`, without the axes of a row.
@@ -172,7 +169,7 @@ array([0.6931, 5.    ])
 )doc",
 
 "picked(x, labels, axis=-1, *, keepdims=False, scale=1.0, residual=None, residual_out=None, dtype=None, "
-LOCKSTEP_SIGNATURE R"doc(The element of `log_softmax` that a label names in each row, without the other elements.
+DOC_SIGNATURE R"doc(The element of `log_softmax` that a label names in each row, without the other elements.
 
 Its negative is the cross-entropy of each row: ``-picked(logits, labels)`` is torch.nn.functional.cross_entropy with
 ``reduction="none"``.
@@ -182,7 +179,7 @@ Parameters
 x : array of float16, bfloat16, float32 or float64
 labels : array of integers
     Of the shape of `x` without the axes of a row: a place in the row each, from 0 on.
-)doc" LOCKSTEP_EXPONENTIALS LOCKSTEP_KEEPDIMS LOCKSTEP_RESIDUAL LOCKSTEP_OTHERS R"doc(Returns
+)doc" DOC_EXPONENTIALS DOC_KEEPDIMS DOC_RESIDUAL DOC_OTHERS R"doc(Returns
 -------
 array
     The array type of `x`, without the axes of a row.

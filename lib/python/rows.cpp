@@ -307,8 +307,9 @@ trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void*
 
 bool warn_of_rows(const operation& o, const call& c, const array& x, const array& dst) {
   const lockstep_normalize_desc& d = c.normalize;
-  if (d.dtype != LOCKSTEP_F64 || d.kind == LOCKSTEP_NORMALIZE_L2 || d.residual || x.on_device() || dst.on_device() ||
-      x.data == dst.data || (d.result != LOCKSTEP_F64 && d.result != LOCKSTEP_F32) || d.length == 0)
+  const bool squares = d.kind == LOCKSTEP_NORMALIZE_RMS || d.kind == LOCKSTEP_NORMALIZE_LAYER;
+  if (!squares || d.dtype != LOCKSTEP_F64 || d.residual || x.on_device() || dst.on_device() || x.data == dst.data ||
+      (d.result != LOCKSTEP_F64 && d.result != LOCKSTEP_F32) || d.length == 0)
     return true;
   for (int64_t row = 0; row < d.count; ++row) {
     const trouble found =
