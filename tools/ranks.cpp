@@ -77,7 +77,7 @@ struct ranks_call {
       case LOCKSTEP_REDUCE:
       case LOCKSTEP_SQUARE_SUM: return true;
       case LOCKSTEP_SUMS:  // each rank has blocks of its own of both arrays
-        return c.sums.kind != LOCKSTEP_SUMS_MEAN_VARIANCE &&
+        return c.sums.kind <= LOCKSTEP_SUMS_ABSOLUTE &&
                (c.other.empty() || c.sums.count < 2 || c.sums.other_sequence_stride > 0);
       default: return false;
     }

@@ -257,7 +257,8 @@ std::pair<order::uint128, bool> partial_work::exact_term(int64_t x, int64_t y) c
     case LOCKSTEP_SUMS_SQUARED_DIFFERENCES: return {apart * apart, false};
     case LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES: return {apart, false};
     case LOCKSTEP_SUMS_ABSOLUTE:
-    case LOCKSTEP_SUMS_MEAN_VARIANCE: break;
+    case LOCKSTEP_SUMS_MEAN_VARIANCE:
+    case LOCKSTEP_SUMS_DIGEST: break;
   }
   return {u, false};
 }

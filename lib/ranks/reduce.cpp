@@ -121,11 +121,12 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   d.add("result", result);
   d.add("axes", axes);
   d.add("dst (0: NULL)", to != nullptr);
-  check_types(*this);
-  if (terms == LOCKSTEP_SUMS_MEAN_VARIANCE)
+  if (terms == LOCKSTEP_SUMS_MEAN_VARIANCE || terms == LOCKSTEP_SUMS_DIGEST)
     fail(LOCKSTEP_UNSUPPORTED,
-         "kind is MEAN_VARIANCE, which is not joined over ranks; for the mean divide LOCKSTEP_SUM of "
-         "lockstep_ranks_reduce, or redistribute to whole sequences and call lockstep_sums on each rank");
+         "kind is {}, which is not joined over ranks; redistribute to whole sequences and call lockstep_sums on each "
+         "rank, or for a mean divide LOCKSTEP_SUM of lockstep_ranks_reduce",
+         terms == LOCKSTEP_SUMS_DIGEST ? "DIGEST" : "MEAN_VARIANCE");
+  check_types(*this);
   if (lockstep_dtype_kind(dtype) != 'f') reduction = lib::of_numbers(reduction);
   if (by_blocks && !kind().ordered(dtype))
     fail(LOCKSTEP_UNSUPPORTED,

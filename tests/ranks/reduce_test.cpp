@@ -336,6 +336,8 @@ TEST(ReduceOf, SumsThatAreRefused) {
     lockstep_ranks_plan* plan = nullptr;
     EXPECT_EQ(make(LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F64, &plan), LOCKSTEP_UNSUPPORTED);
     EXPECT_TRUE(tells("divide LOCKSTEP_SUM")) << lockstep_last_error();
+    EXPECT_EQ(make(LOCKSTEP_SUMS_DIGEST, LOCKSTEP_U64, &plan), LOCKSTEP_UNSUPPORTED);
+    EXPECT_TRUE(tells("kind is DIGEST")) << lockstep_last_error();
     EXPECT_EQ(make(static_cast<lockstep_sums_kind>(9), LOCKSTEP_F64, &plan), LOCKSTEP_INVALID_ARGUMENT);
     EXPECT_TRUE(tells("kind is 9")) << lockstep_last_error();
     EXPECT_EQ(make(LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, &plan), LOCKSTEP_INVALID_ARGUMENT);

@@ -249,12 +249,14 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
     lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);
 
 /* Computes   a sum of lockstep_sums over the axes in `axes`, as lockstep_ranks_reduce does: DOT, SQUARED_DIFFERENCES
- * and ABSOLUTE_DIFFERENCES of two arrays, and ABSOLUTE of one. MEAN_VARIANCE is UNSUPPORTED. Shapes     both arrays are
- * divided as src is. An execution's src has the parts of the first array for each seat of this process, and behind them
- * those of the second, which errors call other. Types      those of lockstep_sums, and its results. Exactness  the bits
- * of lockstep_sums on each whole sequence. Aliasing   the second array may be the first. Moves      as
- * lockstep_ranks_reduce, for two arrays twice the elements. Status     OVERFLOW as lockstep_sums, the same on every
- * rank. */
+ *            and ABSOLUTE_DIFFERENCES of two arrays, and ABSOLUTE of one.
+ * Shapes     both arrays are divided as src is. An execution's src has the parts of the first array for each seat of
+ *            this process, and behind them those of the second, which errors call other.
+ * Types      those of lockstep_sums, and its results.
+ * Exactness  the bits of lockstep_sums on each whole sequence.
+ * Aliasing   the second array may be the first.
+ * Moves      as lockstep_ranks_reduce, for two arrays twice the elements.
+ * Status     OVERFLOW as lockstep_sums, the same on every rank. MEAN_VARIANCE and DIGEST are UNSUPPORTED. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_sums(
     lockstep_comm* comm, const lockstep_grid* src, lockstep_sums_kind kind, lockstep_dtype dtype, lockstep_dtype result,
     uint32_t axes, const lockstep_grid* dst, const lockstep_options* options, lockstep_ranks_plan** plan);
