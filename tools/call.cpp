@@ -53,8 +53,19 @@ constexpr std::array<std::pair<const char*, lockstep_sums_kind>, 5> sums_kinds{
      {"absdiff", LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES},
      {"abs", LOCKSTEP_SUMS_ABSOLUTE},
      {"meanvar", LOCKSTEP_SUMS_MEAN_VARIANCE}}};
-constexpr std::array<std::pair<const char*, lockstep_dtype>, 3> casts{
-    {{"f16", LOCKSTEP_F16}, {"bf16", LOCKSTEP_BF16}, {"f32", LOCKSTEP_F32}}};
+constexpr std::array<std::pair<const char*, lockstep_dtype>, 13> casts{{{"f16", LOCKSTEP_F16},
+                                                                        {"bf16", LOCKSTEP_BF16},
+                                                                        {"f32", LOCKSTEP_F32},
+                                                                        {"f64", LOCKSTEP_F64},
+                                                                        {"i8", LOCKSTEP_I8},
+                                                                        {"i16", LOCKSTEP_I16},
+                                                                        {"i32", LOCKSTEP_I32},
+                                                                        {"i64", LOCKSTEP_I64},
+                                                                        {"u8", LOCKSTEP_U8},
+                                                                        {"u16", LOCKSTEP_U16},
+                                                                        {"u32", LOCKSTEP_U32},
+                                                                        {"u64", LOCKSTEP_U64},
+                                                                        {"bool", LOCKSTEP_BOOL}}};
 
 call transpose(const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
@@ -105,9 +116,7 @@ moved moved_call(const request& what, const array& in) {
   const std::vector<int32_t> perm = perm_of(what.axes, shape, kept);
   const moved_axes axes = axes_of(lockstep_op_name(what.op), in.header, perm);
   const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
-  const lockstep_dtype result = what.result == "default" ? dtype
-                                : what.result == "f64"   ? LOCKSTEP_F64
-                                                         : named(casts, what.result, "--result");
+  const lockstep_dtype result = what.result == "default" ? dtype : named(casts, what.result, "--result");
   moved m{lockstep_convert_packed(dtype, result, what.scale, axes.rank(), axes.shape.data(), axes.perm.data()),
           {in.header, {}, {}, {}}};
   m.made.result.descr = descr_of(result);
@@ -312,7 +321,7 @@ call normalize(const request& what, const array& in) {
   lockstep_normalize_desc d =
       lockstep_normalize_rows(kind, dtype, product(shape.data(), shape.data() + shape.size() - 1), shape.back(),
                               about.exponential ? what.scale : what.eps);
-  if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
+  if (what.result != "default") d.result = named(casts, what.result, "--result");
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
   if (about.one_result) c.result.shape.pop_back();
@@ -367,7 +376,7 @@ call sums(const request& what, const array& in) {
   const int64_t count = what.rows ? product(shape.data(), shape.data() + shape.size() - 1) : 1;
   lockstep_sums_desc d = lockstep_sums_rows(kind, dtype, count, length, length, nullptr, length);
   d.correction = what.correction;
-  if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
+  if (what.result != "default") d.result = named(casts, what.result, "--result");
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
   c.result.shape.resize(what.rows ? shape.size() - 1 : 0);
@@ -410,7 +419,7 @@ call reduce_axes(const request& what, const array& in) {
       lockstep_reduce_axes_packed(named(reductions, what.reduction, "--reduction"), dtype_of(in.header, what.bf16),
                                   static_cast<int32_t>(left.shape.size()), left.shape.data(),
                                   static_cast<int32_t>(left.going.size()), left.going.data());
-  if (what.result != "default") d.result = what.result == "f64" ? LOCKSTEP_F64 : named(casts, what.result, "--result");
+  if (what.result != "default") d.result = named(casts, what.result, "--result");
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
   c.result.shape.clear();

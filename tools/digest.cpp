@@ -16,7 +16,7 @@ void digest_command(command root, action& chosen) {
   command.add("--bf16", of->bf16, "2-byte integers in the files are bfloat16 bits");
   command.when_called([&chosen, of] {
     chosen = [of] {
-      lockstep_context* const cpu = context({.backend = "cpu", .variant = {}, .isa = {}});
+      const context cpu({.backend = "cpu", .variant = {}, .isa = {}});
       for (const std::string& name : of->inputs) {
         const array in = in_c_order(cpu, read_npy(name));
         uint64_t words[2];

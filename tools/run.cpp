@@ -320,9 +320,13 @@ void add_options(lockstep_op op, command command, run_options& o) {
       [[fallthrough]];
     }
     case LOCKSTEP_CONVERT:
-      command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16, f32 or f64")
+      command
+          .add("--result", o.what.result,
+               "type of the result: default (the input's), f16, bf16, f32, f64, and of convert i8 to i64, u8 to u64, "
+               "bool")
           .type_name("TYPE")
-          .one_of({"default", "f16", "bf16", "f32", "f64"});
+          .one_of(
+              {"default", "f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"});
       command.add("--scale", o.what.scale, "multiply by this before rounding").type_name("X").show_default();
       command.add("--axes", o.axes, "axis k of the result is axis AXES[k] of the input (default: as they are)")
           .type_name("2,0,1");

@@ -62,8 +62,8 @@ class region {
   int64_t piece(int64_t tasks, int64_t grain) const {
     constexpr size_t piece_bytes = size_t{8} << 20;
     if (interrupt_ == nullptr) return tasks;
-    const double pieces = static_cast<double>(interrupt_->bytes() / piece_bytes + 1);
-    const auto each = static_cast<int64_t>(static_cast<double>(tasks) / pieces) / grain * grain;
+    const size_t pieces = interrupt_->bytes() / piece_bytes + 1;
+    const auto each = static_cast<int64_t>(static_cast<double>(tasks) / static_cast<double>(pieces)) / grain * grain;
     return each > grain ? each : grain;
   }
   // body(first, last) with pieces of a thread's range, the last one first if `back`.

@@ -277,6 +277,7 @@ struct programs {
     const two_parts parts = log_of_parts(p.k, p.k == 0.0 ? t : p.f, p.k == 0.0 ? M::all(-0.0) : cut * 0.6);
     const D l = parts.large + parts.small;
     D y = x > 0.0 ? x + l : l;
+    y = x == 0x1.d483ap-12 ? moved(y, true) : y;  // else a middle of two f32
     y = x > 30.0 ? moved(x, true) : y;
     return x == x ? y : x;
   }

@@ -358,7 +358,8 @@ TEST_F(Cpp, Convert) {
   expect_refused(lockstep::try_convert<double, float>(c, src, wide, shape, std::array<std::int32_t, 2>{1, 1}), invalid,
                  "shape");
   list<std::int32_t> whole(6);
-  EXPECT_EQ(thrown([&] { lockstep::convert<std::int32_t, float>(c, src, whole); }), invalid);
+  lockstep::convert<std::int32_t, float>(c, src, whole, -1.5);  // without fractions
+  EXPECT_EQ(whole, (list<std::int32_t>{-1, -3, -4, -6, -7, -9}));
 }
 
 TEST_F(Cpp, Map) {

@@ -73,7 +73,7 @@ void each_scan(const combination_memory& at, const visitor& visit) {
 }
 
 void each_sum(const combination_memory& at, const visitor& visit) {
-  const char* const kinds[] = {"dot", "squared", "absolute_differences", "absolute", "mean_variance"};
+  const char* const kinds[] = {"dot", "squared", "absolute_differences", "absolute", "mean_variance", "digest"};
   for (int k = 0; k <= LOCKSTEP_SUMS_DIGEST; ++k)
     each_dtype([&](lockstep_dtype dtype) {
       each_dtype([&](lockstep_dtype result) {
@@ -96,7 +96,7 @@ void each_sum(const combination_memory& at, const visitor& visit) {
                        (alike ? ""
                         : two ? "/other_apart"
                               : "/sample"),
-                   &d});
+                   &d, false, k == LOCKSTEP_SUMS_DIGEST && l.count != 0});
           }
       });
     });
@@ -161,7 +161,7 @@ void each_normalization(const combination_memory& at, const visitor& visit) {
                        std::string(kinds[k]) + "/" + name_of(dtype) + "/" + name_of(result) + "/" + name_of(weights) +
                            "/" + std::to_string(count) + "x" + std::to_string(length) + names[beside] +
                            (in_place ? "/inplace" : ""),
-                       &d, in_place});
+                       &d, in_place, k >= LOCKSTEP_NORMALIZE_SOFTMAX && length != 0});
               }
         });
       });
@@ -185,7 +185,7 @@ void each_conversion(const visitor& visit) {
                    name_of(dtype) + "/" + name_of(result) + "/" + std::to_string(scale) + "/perm" +
                        std::to_string(perm[0]) + std::to_string(perm[1]) + std::to_string(perm[2]) +
                        (apart ? "/apart" : ""),
-                   &d});
+                   &d, false, lockstep_dtype_kind(dtype) != 'f' || lockstep_dtype_kind(result) != 'f'});
           }
     });
   });

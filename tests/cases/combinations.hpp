@@ -20,6 +20,7 @@ struct combination {
   std::string name;
   const void* desc;  // lives during the visit
   bool in_place = false;
+  bool cpu_only = false;  // the CUDA module refuses it, as README's table says
 };
 
 // Memory of the walker's for the arrays that descriptions point to, each of combination_bytes.

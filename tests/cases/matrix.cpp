@@ -30,6 +30,7 @@ const words to_f32 = {"full to_f32", "rows to_f32", "columns to_f32", "segments 
 const words to_half = {"full to_f16",  "rows to_f16",  "columns to_f16",  "segments to_f16",
                        "full to_bf16", "rows to_bf16", "columns to_bf16", "segments to_bf16"};
 const words floats = {"f16", "bf16", "f32", "f64"}, later = {"i8", "i16", "u8", "u16", "u32", "u64", "bool"};
+const words integers = {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"};
 
 const words narrow = {"f16", "bf16", "f32"};
 const words functions = {"exp",  "expm1",   "log",  "log1p", "sqrt",      "rsqrt", "reciprocal",
@@ -106,6 +107,9 @@ const std::vector<block>& blocks() {
       {LOCKSTEP_MAP, {functions, narrow, narrow, {"plain"}}},
       {LOCKSTEP_MAP, {functions, {"f32"}, {"f32"}, {"scaled", "in_place"}}},
       {LOCKSTEP_CONVERT, {floats, floats, {"plain", "scaled"}}},
+      {LOCKSTEP_CONVERT, {floats, integers, {"plain", "scaled"}}, true},
+      {LOCKSTEP_CONVERT, {integers, floats, {"plain", "scaled"}}, true},
+      {LOCKSTEP_CONVERT, {integers, integers, {"plain", "scaled"}}, true},
       {LOCKSTEP_NORMALIZE, {{"l2", "rms", "layer"}, {"f16", "bf16", "f32", "f64"}, {"plain", "in_place"}}},
       {LOCKSTEP_NORMALIZE,
        {{"l2", "rms", "layer"},

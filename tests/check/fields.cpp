@@ -620,9 +620,9 @@ const std::vector<promise>& table() {
        scaled({8, 12, 16}, 1)},
       // convert
       {"lockstep_convert_desc.size", converted([](V& d) { d.size = 216; }), "desc->size is 216"},
-      {"lockstep_convert_desc.dtype", converted([](V& d) { d.dtype = LOCKSTEP_I64; }), "dtype is I64"},
+      {"lockstep_convert_desc.dtype", converted([](V& d) { d.dtype = static_cast<lockstep_dtype>(14); }), "dtype is 14"},
       {"lockstep_convert_desc.dtype", converted([](V& d) { d.shape[0] = 0, d.dtype = static_cast<lockstep_dtype>(0); }), "dtype is 0"},
-      {"lockstep_convert_desc.result", converted([](V& d) { d.result = LOCKSTEP_BOOL; }), "result is BOOL"},
+      {"lockstep_convert_desc.result", converted([](V& d) { d.result = static_cast<lockstep_dtype>(99); }), "result is 99"},
       {"lockstep_convert_desc.scale", converted([](V& d) { d.scale = -0.5; }), "", scaled({1, 4, 2, 5, 3, 6}, -0.5)},
       {"lockstep_convert_desc.rank", converted([](V& d) { d.rank = 0; }), "rank is 0"},
       {"lockstep_convert_desc.rank", converted([](V& d) { d.rank = 9; }), "rank is 9"},

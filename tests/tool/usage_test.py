@@ -83,7 +83,7 @@ class Usage(unittest.TestCase):
                               ("--result", "run", "square_sum", i, "--result", "f32"), ("--offsets[2]", "run", "reduce", a, "--offsets", falling),
                               ("--correction", "run", "sums", a, "--kind", "meanvar", "--correction", -1),                               ("--eps", "run", "normalize", a, "--kind", "layer", "--eps", -1, "-o", self.path("out.npy")),
                               ("--scale", "run", "normalize", a, "--kind", "softmax", "--scale", 0, "-o", self.path("out.npy")),
-                              ("the array's type", "run", "convert", i, "--result", "f16", "-o", self.path("out.npy"))):
+                              ("the array's type", "run", "map", i, "--function", "exp", "-o", self.path("out.npy"))):
             said = self.usage_error(*call)
             self.assertRegex(said.split(": ", 1)[1], "^" + re.escape(option) + r"( \([a-z]+\))? is ", said)
             self.assertNotIn("LOCKSTEP_", said)
