@@ -180,7 +180,7 @@ def test_offsets_of_every_kind(kind):
 
 def test_offsets_that_cannot_be():
     for x in (np.arange(4.0), np.arange(8.0).reshape(4, 2)):
-        for offsets, text in (([0.0, 2.0], "integers"), ([], "integers"), ([0, 5], "but x has 4"), ([0, 3, 2], r"offsets\[2\]"), ([-1, 2], r"offsets\[0\]"),
+        for offsets, text in (([0.0, 2.0], "integers"), ([], "one axis"), ([0, 5], "but x has 4"), ([0, 3, 2], r"offsets\[2\]"), ([-1, 2], r"offsets\[0\]"),
                               ([[0, 2]], "one axis"), (3, "one axis"), (np.zeros(0, "i8"), "one axis"), (np.array([0, 2], "u8"), "uint64"), ([True, True], "bool")):
             with pytest.raises(ls.InvalidArgument, match=text):
                 ls.segment_sum(x, offsets)

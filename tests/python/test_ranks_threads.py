@@ -70,7 +70,7 @@ def test_blocks_have_the_bits_of_the_whole(place, ranks):
                     block = to_place(np.pad(whole[comm.box(grid).slices], 1))[1:-1, 1:-1, 1:-1]
                     kind = type(block)
                     for name, axis in itertools.product(("sum", "argmin", "norm"), (None, 0, (0, 2), -1)):
-                        same(comm.reduce(name, block, grid, axis), getattr(ls, name)(whole, axis), kind, dtype, name, axis)
+                        same(comm.reduce(name, block, grid, axis), getattr(ls, name)(whole, axis=axis), kind, dtype, name, axis)
                     turned, to = ls.permute(whole, (2, 0, 1)), lr.Grid((6, 37, 50), (1, ranks, 1))
                     same(comm.permute(block, grid, (2, 0, 1), to), turned[comm.box(to).slices], kind, dtype, "permute")
                     if dtype != "i4" and grid.parts != (1, 1, 1):

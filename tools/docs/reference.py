@@ -257,6 +257,7 @@ def python_page(folder, title):
 
     everything = public(folder / "__init__.py")
     section("Stencils by name, and filters", everything, "", "_stencils", "_filters")
+    section("Digests", everything, "", "_digest")
     section("Contexts and scopes", everything, "", "_contexts")
     section("What ran and what there is", everything, "", "_info")
     section("Exceptions", everything, "", "_errors")
@@ -272,7 +273,7 @@ def python_page(folder, title):
     out.append("## Types")
     for name, file in (("Plan", "plan"), ("GroupPlan", "group_plan"), ("Buffer", "buffer")):
         out += [f"### `{name}`", extension_type((folder.parent / f"{file}.cpp").read_text())]
-    section("PyTorch: lockstep.torch", public(folder / "torch.py"), "torch.", "torch", "_torch_rows", "_torch_sums", "_torch_stencils", "_torch_clip",
+    section("PyTorch: lockstep.torch", public(folder / "torch.py"), "torch.", "torch", "_torch_rows", "_torch_softmax", "_torch_sums", "_torch_stencils", "_torch_clip",
             "_deterministic")
     # Those of each element are made by one function from their names.
     each = re.findall(r'"(\w+)"', " ".join(re.findall(r"_public\(n\) for n in \(([^)]*)\)", (folder / "_torch_functions.py").read_text())))

@@ -638,8 +638,6 @@ def moved_call(function: Any, x: Any, axes: Any, keywords: Any) -> Any:
     back = [order.index(k) for k in range(rank)]
     keywords = dict(keywords)
     out, h_out = keywords.pop("out", None), keywords.pop("residual_out", None)
-    if function.__name__ == "picked":
-        keywords.setdefault("labels", rest[0] if rest else None)
     reduced = function.__name__ in ("picked", "logsumexp") and not keywords.get("keepdims")
     passed_on = {k: keywords[k] for k in ("stream", "context", "backend", "check") if k in keywords}
     if keywords.get("residual") is not None:
