@@ -238,7 +238,9 @@ lockstep_status compute(lockstep_call& c) {
 
 lockstep_status launch(lockstep_queue* q, const lockstep_call* given) {
   const std::lock_guard lock(all);
-  const bool reads = (given->op != LOCKSTEP_REDUCE && given->op != LOCKSTEP_SQUARE_SUM) || given->reduce.length != 0;
+  const bool of_sequences =
+      given->op == LOCKSTEP_REDUCE || given->op == LOCKSTEP_SQUARE_SUM || given->op == LOCKSTEP_SUMS;
+  const bool reads = !of_sequences || given->reduce.length != 0;  // at the same place in each
   if ((reads && device_of(given->src) != q->device) || device_of(given->dst) != q->device)
     return failed(LOCKSTEP_BACKEND_FAILED, "a kernel on device " + std::to_string(q->device) + " used other memory");
   lockstep_call c = *given;
