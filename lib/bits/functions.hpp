@@ -236,7 +236,8 @@ struct programs {
   LOCKSTEP_PROGRAM static D gelu_of(D x) {
     const D held = x < -38.0 ? M::all(-38) : x, a = magnitude(held), within = a > 38.0 ? M::all(38) : a;
     const D tail = beyond(within, within * within);
-    return unit_tails(x, held * (x < 0.0 ? tail : 1.0 - tail), 7.5);
+    const D y = unit_tails(x, held * (x < 0.0 ? tail : 1.0 - tail), 7.5);
+    return a == 0x1.6148dep-16 ? smaller_for_positive(y, x) : y;  // else middles of two f32
   }
   // Units that are x / 2 near 0 and x from `from` on, but for a trace.
   LOCKSTEP_PROGRAM static D unit_tails(D x, D y, double from) {

@@ -14,7 +14,7 @@ EDGES = (0, 1, 0x2B800000, 0x35800000, 0x39800000, 0x3F000000, 0x3F800000, 0x40D
          0x42B17218, 0x42D00000, 0x7F800000)
 # Arguments whose values in double are middles of two f32: all there are, found by tests/functions/all.
 HARD = {"log": (0x1F116AB8,), "log1p": (0x35400003, 0x3710001B, 0x3EFD81AD, 0x41078FEB, 0x65D890D3, 0x6F31A8EC, 0xB53FFFFD, 0xB70FFFE5, 0xBB0EC8C4),
-        "sigmoid": (0xBA928601,), "softplus": (0x39EA41D0,), "gelu_tanh": (0xB7B0A46F,)}
+        "sigmoid": (0xBA928601,), "softplus": (0x39EA41D0,), "gelu_tanh": (0xB7B0A46F,), "gelu": (0x37B0A46F, 0xB7B0A46F)}
 
 if len(sys.argv) < 2:
     print("SKIP: no MPFR (libmpfr-dev)")

@@ -306,6 +306,7 @@ TEST(ReduceOf, TwoArrays) {
   for (const kind_of_sum& k : kinds)
     for (const int32_t ranks : rank_counts())
       for (const layout& l : layouts) {
+        if (ranks > 8 && (&k - kinds) % 7 != 0) continue;  // one processor simulates them all
         std::mt19937_64 draw(++seed);
         reduction_case c{LOCKSTEP_SUM,
                          k.dtype,

