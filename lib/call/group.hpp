@@ -1,5 +1,5 @@
 // group.hpp - calls of one op that run together: validated one by one, on one queue. What the backend's group row takes
-// it runs at once; the other calls follow one after the other, each by a row of its own.
+// it runs at once; the other calls follow one after the other, each by a variant of its own.
 #pragma once
 
 #include <algorithm>

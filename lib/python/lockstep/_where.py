@@ -38,7 +38,11 @@ def _number(space: Any, x: Any, value: Any, dtype: Any = None) -> Any:
 
 
 def _mask(space: Any, x: Any, where: Any) -> Any:
-    mask = space.as_tensor(where, device=x.device) if space.__name__ == "torch" else where if library_of(where) == library_of(x) else space.asarray(where)
+    mask = where
+    if space.__name__ == "torch":
+        mask = space.as_tensor(where, device=x.device)
+    elif library_of(where) != library_of(x):
+        mask = space.asarray(where)
     if name_of_type(mask) != "bool":
         raise InvalidArgument(f"where holds {name_of_type(mask)}; give booleans, as where != 0")
     try:

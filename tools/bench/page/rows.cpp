@@ -26,7 +26,7 @@ int64_t number_before(const std::string& text, const char* word) {
   return number;
 }
 
-// The numbers in "n7", "7", "7x8" or "7x8x9"; none if the word is not a shape.
+// The numbers of a shape such as "7x8"; none if the word is not one.
 std::vector<int64_t> sizes_of(std::string_view token) {
   std::vector<int64_t> sizes;
   const char* at = token.data();
