@@ -26,6 +26,7 @@ const char* kind_name(kind k) {
     case kind::destroy: return "lockstep_comm_destroy";
     case kind::reduce_blocks: return "a reduction by blocks";
     case kind::sums: return "sums of two arrays";
+    case kind::mean_variance: return "a mean and a variance";
   }
   return "an unknown call";
 }
@@ -38,6 +39,7 @@ std::string kind_function(int64_t k) {
     case kind::halo: return "lockstep_ranks_halo";
     case kind::reduce_blocks: return "lockstep_ranks_reduce_blocks";
     case kind::sums: return "lockstep_ranks_sums";
+    case kind::mean_variance: return "lockstep_ranks_mean_variance";
     default: return kind_name(static_cast<kind>(k));
   }
 }

@@ -74,7 +74,8 @@ enum class kind : uint64_t {
   refuse,
   destroy,
   reduce_blocks,
-  sums
+  sums,
+  mean_variance
 };
 const char* kind_name(kind k);
 // The function that a kind of call is made with, "lockstep_ranks_permute".

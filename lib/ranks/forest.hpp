@@ -1,4 +1,5 @@
-// forest.hpp - partial sums of a range of leaves in the fixed order (order.hpp), for many sequences at once.
+// forest.hpp - partial sums, or moments, of a range of leaves in the fixed order (order.hpp, order_rows.hpp), for
+// many sequences at once.
 //
 // The forest of leaves [a, b) holds the sums of the largest aligned subtrees that tile it, in order. To join the forest
 // of [a, m) with that of [m, b), append it, and add the last two subtrees while they are siblings. The fixed tree makes
@@ -7,9 +8,10 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
-#include "../bits/order.hpp"
+#include "../bits/order_rows.hpp"
 
 namespace lockstep::ranks {
 
@@ -31,14 +33,16 @@ inline std::vector<subtree> tiling(int64_t first, int64_t last) {
   return tiles;
 }
 
-class forest {
+// T: double, or order::moments.
+template <class T>
+class forest_of {
  public:
   // values: room for rooms() arrays, each with one value for every sequence. products: siblings are multiplied.
-  forest(int64_t sequences, double* values, bool products = false)
+  forest_of(int64_t sequences, T* values, bool products = false)
       : sequences_(sequences), products_(products), values_(values) {}
   // The most arrays that exist at once while tiles are pushed, before siblings are added.
   static size_t rooms(const std::vector<subtree>& tiles) {
-    forest f(0, nullptr);
+    forest_of f(0, nullptr);
     size_t most = 0;
     for (const subtree& t : tiles) {
       most = std::max(most, f.tiles_.size() + 1);
@@ -47,7 +51,7 @@ class forest {
     return most;
   }
   // Room for the next subtree's values, one for every sequence; push makes them part of the forest.
-  double* top() { return values_ + tiles_.size() * static_cast<size_t>(sequences_); }
+  T* top() { return values_ + tiles_.size() * static_cast<size_t>(sequences_); }
   void push(subtree t) {
     tiles_.push_back(t);
     while (tiles_.size() > 1) {
@@ -66,14 +70,20 @@ class forest {
 
  private:
   void add(size_t i) {
-    double* left = values_ + i * static_cast<size_t>(sequences_);
-    const double* right = left + sequences_;
-    for (int64_t s = 0; s < sequences_; ++s) left[s] = products_ ? left[s] * right[s] : left[s] + right[s];
+    T* left = values_ + i * static_cast<size_t>(sequences_);
+    const T* right = left + sequences_;
+    if constexpr (std::is_same_v<T, double>)
+      if (products_) {
+        for (int64_t s = 0; s < sequences_; ++s) left[s] = left[s] * right[s];
+        return;
+      }
+    for (int64_t s = 0; s < sequences_; ++s) left[s] = left[s] + right[s];
   }
   int64_t sequences_;
   bool products_;
   std::vector<subtree> tiles_;
-  double* values_;
+  T* values_;
 };
+using forest = forest_of<double>;
 
 }  // namespace lockstep::ranks

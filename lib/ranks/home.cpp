@@ -1,6 +1,7 @@
 // home.cpp - where the elements of a reduction are when they are summed. If a rank's part of a sequence is contiguous,
-// where they were. Else the array is redistributed first: each sequence becomes one axis, behind the kept axes, and is
-// cut at leaves, so that all ranks have work and none holds much more than its share.
+// or no order shows in the result, where they were. Else the array is redistributed first: each sequence becomes one
+// axis, behind the kept axes, and is cut at leaves, so that all ranks have work and none holds much more than its
+// share.
 #include <numeric>
 
 #include "reduce.hpp"
@@ -79,6 +80,7 @@ void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   home = src;
   cut_axis = run_axis(src);
   if (cut_axis >= -1) return;
+  if (!by_leaves()) return take_blocks_as_they_are();
   home = flat_home(comm);
   const std::vector<int> kept_of_src = kept_axes, reduced_of_src = reduced_axes;
   box sequence;  // the index space of the reduced axes
@@ -153,8 +155,67 @@ void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   }
   kept_axes.resize(last);
   std::iota(kept_axes.begin(), kept_axes.end(), 0);
+  block_kept_axes = kept_axes;
   reduced_axes = block_axes = {static_cast<int>(last)};
   cut_axis = run_axis(home);
+}
+
+// Exact sums and extremes: each rank's own partial results are joined. A sequence has the elements of one block after
+// those of another, which matters to the index of an extreme alone (place_of).
+void reduce_plan::take_blocks_as_they_are() {
+  const size_t last = kept_axes.size();
+  home = {};
+  home.element_bytes = element_bytes;
+  home.rank = static_cast<int>(last) + 1;
+  for (size_t k = 0; k < last; ++k) {
+    const auto i = static_cast<size_t>(kept_axes[k]);
+    home.shape[k] = src.shape[i], home.parts[k] = src.parts[i], home.cuts[k] = src.cuts[i];
+  }
+  std::vector<int64_t>& cuts = home.cuts[last];
+  cuts = {0};
+  home.rank_of.resize(src.rank_of.size());
+  home.block_of.assign(src.block_of.size(), -1);
+  int32_t blocks = 1;  // that share their sequences
+  for (const int k : reduced_axes) blocks *= src.parts[static_cast<size_t>(k)];
+  for (int32_t b = 0; b < static_cast<int32_t>(src.rank_of.size()); ++b) {
+    std::array<int32_t, LOCKSTEP_MAX_RANK> at{};
+    for (int32_t k = src.rank - 1, left = b; k >= 0; --k) {
+      at[static_cast<size_t>(k)] = left % src.parts[static_cast<size_t>(k)];
+      left /= src.parts[static_cast<size_t>(k)];
+    }
+    int32_t of_kept = 0, member = 0;
+    int64_t elements = 1;
+    for (const int k : kept_axes) of_kept = of_kept * src.parts[static_cast<size_t>(k)] + at[static_cast<size_t>(k)];
+    for (const int k : reduced_axes) {
+      const auto i = static_cast<size_t>(k), j = static_cast<size_t>(at[i]);
+      member = member * src.parts[i] + at[i];
+      elements *= src.cuts[i][j + 1] - src.cuts[i][j];
+    }
+    if (of_kept == 0) cuts.push_back(cuts.back() + elements);  // members come in order
+    const int32_t block = of_kept * blocks + member, rank = src.rank_of[static_cast<size_t>(b)];
+    home.rank_of[static_cast<size_t>(block)] = rank;
+    home.block_of[static_cast<size_t>(rank)] = block;
+  }
+  home.shape[last] = cuts.back();
+  home.parts[last] = blocks;
+  blocks_stay = true;
+  cut_axis = static_cast<int>(last);
+  kept_axes.resize(last);
+  std::iota(kept_axes.begin(), kept_axes.end(), 0);
+  reduced_axes = {cut_axis};
+}
+
+int64_t reduce_plan::place_of(const reduce_seat& s, int64_t i) const {
+  if (!blocks_stay) return s.first + i;
+  const box b = src.of(s.rank);
+  int64_t place = 0, step = 1;
+  for (auto k = block_axes.size(); k-- > 0;) {
+    const auto axis = static_cast<size_t>(block_axes[k]);
+    place += (b.low[axis] + i % b.length[axis]) * step;
+    i /= b.length[axis];
+    step *= src.shape[axis];
+  }
+  return place;
 }
 
 // The order of the grid: each block stands for a leaf, whose sum is that of the block, in the order of the blocks.
@@ -170,6 +231,7 @@ void reduce_plan::take_blocks_as_leaves() {
   kept_axes = {};
   reduced_axes = {0};
   cut_axis = 0;
+  blocks_stay = true;
 }
 
 }  // namespace lockstep::ranks

@@ -19,6 +19,19 @@ joinable reduce_plan::magnitude_values() const {
   return j;
 }
 
+template <class T>
+void reduce_plan::join_forests(const joinable::part& low, const joinable::part& high, int64_t n, char* out) const {
+  forest_of<T> f(n, reinterpret_cast<T*>(out), kind().by == lib::join::product);
+  for (const joinable::part* p : {&low, &high}) {
+    const char* from = p->data;
+    for (const subtree& t : tiles_of(p->first, p->last)) {
+      std::memcpy(static_cast<void*>(f.top()), from, static_cast<size_t>(n) * sizeof(T));
+      from += p->pitch;
+      f.push({t.level, t.index});
+    }
+  }
+}
+
 joinable reduce_plan::partial_values() const {
   const auto any = [this](int32_t a, int32_t b) {
     if (cut_axis < 0) return length != 0;
@@ -26,18 +39,11 @@ joinable reduce_plan::partial_values() const {
   };
   joinable j;
   j.bytes = partial_bytes;
-  if (how == family::tree) {
+  if (by_tree()) {
     j.values = [this](int32_t a, int32_t b) { return tiles_of(a, b).size(); };
     j.join = [this](const joinable::part& low, const joinable::part& high, int64_t n, char* out) {
-      forest f(n, reinterpret_cast<double*>(out), kind().by == lib::join::product);
-      for (const joinable::part* p : {&low, &high}) {
-        const char* from = p->data;
-        for (const subtree& t : tiles_of(p->first, p->last)) {
-          std::memcpy(f.top(), from, static_cast<size_t>(n) * sizeof(double));
-          from += p->pitch;
-          f.push({t.level, t.index});
-        }
-      }
+      how == family::moments ? join_forests<order::moments>(low, high, n, out)
+                             : join_forests<double>(low, high, n, out);
     };
     return j;
   }
@@ -56,14 +62,19 @@ joinable reduce_plan::partial_values() const {
       }
     };
     switch (how) {
-      case family::tree: return;
+      case family::tree:
+      case family::moments: return;
+      case family::digest:
+        return each(static_cast<const digest_sums*>(nullptr), [](digest_sums& a, const digest_sums& b) {
+          for (int k = 0; k < 2; ++k) a.of[k] += b.of[k];
+        });
       case family::sum: return each(static_cast<const order::wide*>(nullptr), order::add);
       case family::product: return each(static_cast<const order::exact_factor*>(nullptr), order::multiply);
       case family::extreme: {
         const bool largest = kind().by == lib::join::largest;
         return each(static_cast<const winner*>(nullptr), [largest](winner& a, const winner& b) {
-          // The later members' element is taken only if it is better, so that a tie keeps the earlier index.
-          const bool better = largest ? b.key > a.key : b.key < a.key;
+          // In a tie the earlier index stays. That may be a later member's, if blocks are cut on several axes.
+          const bool better = a.key == b.key ? b.index < a.index : largest ? b.key > a.key : b.key < a.key;
           if (better) a = b;
         });
       }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "../bits/exact.hpp"
+#include "devices.hpp"
 #include "reduce.hpp"
 
 namespace lockstep::ranks {
@@ -26,23 +27,26 @@ order::exact_factor factor_of(lockstep_dtype dtype, int64_t x) {
 }
 }  // namespace
 
-lockstep_status partial_work::call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const strided& x,
-                                   const strided& other, int64_t count, int64_t length, void* out) const {
-  const lockstep_options options = comm.options_of(s.seat);
+lockstep_status partial_work::call(const reduce_seat& s, const wanted& w, const strided& x, const strided& other,
+                                   int64_t count, int64_t length, void* out) const {
+  lockstep_options options = comm.options_of(s.seat);
   lockstep_status status = LOCKSTEP_OK;
-  if (plan.terms) {
-    lockstep_sums_desc d = lockstep_sums_rows(*plan.terms, plan.dtype, count, length, x.sequence_stride, other.data,
-                                              other.sequence_stride);
-    d.result = result;
+  if (w.terms) {
+    lockstep_sums_desc d =
+        lockstep_sums_rows(*w.terms, plan.dtype, count, length, x.sequence_stride, other.data, other.sequence_stride);
+    d.result = w.result;
     d.element_stride = x.element_stride;
     d.other_element_stride = other.element_stride;
+    d.correction = w.correction;
+    if (plan.how == family::digest) options = lockstep_options_defaults(), options.backend = "cpu";
     status = lockstep_sums(comm.context, &d, x.data, out, &options);
   } else {
-    lockstep_reduce_desc d = lockstep_reduce_rows(r, plan.dtype, count, length, x.sequence_stride);
-    d.result = result;
+    lockstep_reduce_desc d = lockstep_reduce_rows(w.reduction, plan.dtype, count, length, x.sequence_stride);
+    d.result = w.result;
     d.element_stride = x.element_stride;
-    status = lib::kind_of(r).op == LOCKSTEP_SQUARE_SUM ? lockstep_square_sum(comm.context, &d, x.data, out, &options)
-                                                       : lockstep_reduce(comm.context, &d, x.data, out, &options);
+    status = lib::kind_of(w.reduction).op == LOCKSTEP_SQUARE_SUM
+                 ? lockstep_square_sum(comm.context, &d, x.data, out, &options)
+                 : lockstep_reduce(comm.context, &d, x.data, out, &options);
   }
   if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW) throw error{status, lockstep_last_error()};
   return status;
@@ -55,9 +59,9 @@ void partial_work::each_array(const reduce_seat& s, const Visit& visit) const {
 }
 
 // Elements [first, first + length) of every sequence here, one call for each run of sequences with one stride.
-lockstep_status partial_work::over_runs(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result,
-                                        int64_t first, int64_t length, char* out) const {
-  const auto result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(result));
+lockstep_status partial_work::over_runs(const reduce_seat& s, const wanted& w, int64_t first, int64_t length,
+                                        char* out) const {
+  const auto result_bytes = static_cast<int64_t>(w.bytes());
   const auto bytes = static_cast<int64_t>(plan.element_bytes);
   // The last axes count as one run if they have a common stride, in both arrays.
   int64_t count = 1, step[2] = {0, 0};
@@ -87,8 +91,7 @@ lockstep_status partial_work::over_runs(const reduce_seat& s, lockstep_reduction
       }
       at[array] = {v.data + offset * bytes, v.element_stride, step[array]};
     });
-    if (call(s, r, result, at[0], at[1], count, length, out + q * result_bytes) != LOCKSTEP_OK)
-      status = LOCKSTEP_OVERFLOW;
+    if (call(s, w, at[0], at[1], count, length, out + q * result_bytes) != LOCKSTEP_OK) status = LOCKSTEP_OVERFLOW;
   }
   return status;
 }
@@ -134,54 +137,114 @@ void partial_work::gather_one(const reduce_seat& s, int64_t sequence, int64_t fi
 }
 
 void partial_work::direct(const reduce_seat& s, char* results) const {
-  over_runs(s, plan.reduction, plan.result, s.first, plan.length, results);
+  over_runs(s, {plan.terms, plan.reduction, plan.result, plan.correction}, s.first, plan.length, results);
+}
+
+// The pieces of the leaves that are summed here, in their order: shared leaves, and the largest subtrees of the others.
+template <class Visit>
+void partial_work::each_piece(const reduce_seat& s, const Visit& visit) const {
+  const auto elements = [&](const subtree& t) {
+    const int64_t begin = (t.index << t.level) * leaf;
+    return std::pair{begin, std::min(plan.length, ((t.index + 1) << t.level) * leaf) - begin};
+  };
+  const auto assembled = [&](int64_t l) { return s.assembled[l == s.shared[0] ? 0 : 1].data(); };
+  for (const int64_t l : s.shared) {  // this rank's elements of shared leaves
+    if (l < 0) continue;
+    const auto [low, n] = elements({0, l});
+    const int64_t begin = std::max(s.first, low), end = std::min(s.last, low + n);
+    if (begin < end)
+      gather(s, begin, end - begin, assembled(l) + static_cast<size_t>(begin - low) * plan.copied_bytes(), n);
+  }
+  const auto shared_leaf = [&](int64_t l) {
+    const auto [low, n] = elements({0, l});
+    visit(piece{{0, l}, low, n, assembled(l)});
+  };
+  int64_t first = s.first_leaf, last = s.last_leaf;
+  const auto is_shared = [&](int64_t l) { return l == s.shared[0] || l == s.shared[1]; };
+  if (first < last && is_shared(first)) shared_leaf(first++);
+  const bool shared_end = first < last && is_shared(last - 1);
+  if (shared_end) --last;
+  for (const subtree& t : tiling(first, last)) {
+    const auto [low, n] = elements(t);
+    visit(piece{t, low, n, nullptr});
+  }
+  if (shared_end) shared_leaf(last);
+}
+
+void partial_work::ask(const reduce_seat& s, const wanted& w, const piece& p, char* out) const {
+  const int64_t arrays = plan.arrays(), row = arrays * p.length;
+  if (p.assembled == nullptr)
+    over_runs(s, w, p.first, p.length, out);
+  else
+    call(s, w, {p.assembled, arrays, row}, {plan.pairs() ? p.assembled + plan.element_bytes : nullptr, arrays, row},
+         s.sequences, p.length, out);
+}
+
+void partial_work::values(const reduce_seat& s, const piece& p, double* out) const {
+  ask(s, {plan.terms, lib::value_of(plan.reduction), LOCKSTEP_F64}, p, reinterpret_cast<char*>(out));
+}
+
+// Divided by 1, a variance is the sum of the squares; a sum cannot be had from a mean, which is rounded.
+void partial_work::values(const reduce_seat& s, const piece& p, order::moments* out) const {
+  const auto* sums = reinterpret_cast<const double*>(s.scratch.data());
+  const auto* pairs = sums + s.sequences;
+  ask(s, {{}, LOCKSTEP_SUM, LOCKSTEP_F64}, p, s.scratch.data());
+  ask(s, {LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_SUM, LOCKSTEP_F64, p.length - 1}, p,
+      s.scratch.data() + static_cast<size_t>(s.sequences) * sizeof(double));
+  for (int64_t q = 0; q < s.sequences; ++q) out[q] = {static_cast<double>(p.length), sums[q], pairs[2 * q + 1]};
+}
+
+template <class T>
+void partial_work::compute_forest(const reduce_seat& s) const {
+  forest_of<T> own(s.sequences, reinterpret_cast<T*>(s.partials.data()), plan.kind().by == lib::join::product);
+  each_piece(s, [&](const piece& p) {
+    values(s, p, own.top());
+    own.push(p.tile);
+  });
+}
+
+// The parts of a digest add up, if each is told where it begins.
+void partial_work::compute_digest(const reduce_seat& s) const {
+  auto* into = reinterpret_cast<digest_sums*>(s.partials.data());
+  std::fill_n(into, s.sequences, digest_sums{});
+  const auto add = [&](int64_t q, const digest_sums& part) {
+    for (int k = 0; k < 2; ++k) into[q].of[k] += part.of[k];
+  };
+  each_piece(s, [&](const piece& p) {
+    const wanted w{LOCKSTEP_SUMS_DIGEST, LOCKSTEP_SUM, LOCKSTEP_U64, p.first};
+    if (p.assembled != nullptr || !comm.devices->has(s.seat)) {
+      ask(s, w, p, s.scratch.data());
+      for (int64_t q = 0; q < s.sequences; ++q) add(q, reinterpret_cast<const digest_sums*>(s.scratch.data())[q]);
+      return;
+    }
+    for (int64_t q = 0; q < s.sequences; ++q)
+      for (int64_t at = 0; at < p.length; at += stretch) {
+        const int64_t n = std::min(stretch, p.length - at);
+        digest_sums part{};
+        gather_one(s, q, p.first + at, n, s.scratch.data());
+        call(s, {w.terms, w.reduction, w.result, p.first + at}, {s.scratch.data(), 1, n}, {}, 1, n, &part);
+        add(q, part);
+      }
+  });
 }
 
 void partial_work::compute(reduce_seat& s) const {
-  const lockstep_reduction sum = lib::value_of(plan.reduction);
-  const bool product = plan.kind().by == lib::join::product;
   if (plan.by_blocks) {
     auto* total = reinterpret_cast<double*>(s.partials.data());
-    *total = product ? 1 : 0;
+    *total = plan.kind().by == lib::join::product ? 1 : 0;
     if (const int64_t n = plan.block_of(s.rank).elements(); n > 0)
-      over_runs(s, sum, LOCKSTEP_F64, s.first, n, reinterpret_cast<char*>(total));
+      over_runs(s, {plan.terms, lib::value_of(plan.reduction), LOCKSTEP_F64}, s.first, n,
+                reinterpret_cast<char*>(total));
     return;
   }
-  if (plan.how == family::tree) {
-    forest own(s.sequences, reinterpret_cast<double*>(s.partials.data()), product);
-    for (const int64_t l : s.shared) {  // this rank's elements of shared leaves
-      if (l < 0) continue;
-      const int64_t low = l * leaf, n = std::min(plan.length, low + leaf) - low;
-      const int64_t begin = std::max(s.first, low), end = std::min(s.last, low + n);
-      const int slot = l == s.shared[0] ? 0 : 1;
-      if (begin < end)
-        gather(s, begin, end - begin, s.assembled[slot].data() + static_cast<size_t>(begin - low) * plan.copied_bytes(),
-               n);
-    }
-    const auto shared_leaf = [&](int64_t l) {
-      const int slot = l == s.shared[0] ? 0 : 1;
-      const int64_t n = std::min(plan.length, (l + 1) * leaf) - l * leaf;
-      const char* const data = s.assembled[slot].data();
-      const int64_t arrays = plan.arrays();
-      call(s, sum, LOCKSTEP_F64, {data, arrays, arrays * n},
-           {plan.pairs() ? data + plan.element_bytes : nullptr, arrays, arrays * n}, s.sequences, n, own.top());
-      own.push({0, l});
-    };
-    int64_t first = s.first_leaf, last = s.last_leaf;
-    const auto is_shared = [&](int64_t l) { return l == s.shared[0] || l == s.shared[1]; };
-    if (first < last && is_shared(first)) shared_leaf(first++);
-    const bool shared_end = first < last && is_shared(last - 1);
-    if (shared_end) --last;
-    for (const subtree& t : tiling(first, last)) {
-      const int64_t begin = (t.index << t.level) * leaf, end = std::min(plan.length, ((t.index + 1) << t.level) * leaf);
-      over_runs(s, sum, LOCKSTEP_F64, begin, end - begin, reinterpret_cast<char*>(own.top()));
-      own.push(t);
-    }
-    if (shared_end) shared_leaf(last);
-    return;
+  switch (plan.how) {
+    case family::tree: return compute_forest<double>(s);
+    case family::moments: return compute_forest<order::moments>(s);
+    case family::digest: return compute_digest(s);
+    case family::extreme: return s.first < s.last ? compute_extremes(s) : void();
+    case family::sum:
+    case family::product: return s.first < s.last ? compute_exact(s) : void();
   }
-  if (s.first >= s.last) return;
-  plan.how == family::extreme ? compute_extremes(s) : compute_exact(s);
 }
 
 void partial_work::compute_exact(reduce_seat& s) const {
@@ -191,7 +254,8 @@ void partial_work::compute_exact(reduce_seat& s) const {
   auto* sums = reinterpret_cast<order::wide*>(s.partials.data());
   auto* products = reinterpret_cast<order::exact_factor*>(s.partials.data());
   auto* values = reinterpret_cast<int64_t*>(s.scratch.data());
-  const bool over = over_runs(s, value, result, s.first, s.last - s.first, s.scratch.data()) != LOCKSTEP_OK;
+  const bool over =
+      over_runs(s, {plan.terms, value, result}, s.first, s.last - s.first, s.scratch.data()) != LOCKSTEP_OK;
   for (int64_t q = 0; q < s.sequences; ++q) {
     if (product)
       products[q] = factor_of(result, values[q]);
@@ -216,20 +280,21 @@ void partial_work::compute_extremes(reduce_seat& s) const {
   const int64_t n = s.last - s.first;
   auto* into = reinterpret_cast<winner*>(s.partials.data());
   const bool index = plan.kind().to == lib::finish::index;
+  for (int64_t q = 0; q < s.sequences; ++q) into[q].index = 0;
   if (index) {
-    over_runs(s, plan.reduction, LOCKSTEP_I64, s.first, n, s.scratch.data());
-    for (int64_t q = 0; q < s.sequences; ++q)
-      into[q].index = reinterpret_cast<const int64_t*>(s.scratch.data())[q] + s.first;
+    over_runs(s, {{}, plan.reduction, LOCKSTEP_I64}, s.first, n, s.scratch.data());
+    for (int64_t q = 0; q < s.sequences; ++q) into[q].index = reinterpret_cast<const int64_t*>(s.scratch.data())[q];
   }
   if (index && s.sequences <= 64)  // fetching a few elements is faster than reading all again
     for (int64_t q = 0; q < s.sequences; ++q)
-      gather_one(s, q, into[q].index, 1, s.scratch.data() + static_cast<size_t>(q) * plan.element_bytes);
+      gather_one(s, q, s.first + into[q].index, 1, s.scratch.data() + static_cast<size_t>(q) * plan.element_bytes);
   else
-    over_runs(s, lib::value_of(plan.reduction), plan.dtype, s.first, n, s.scratch.data());
+    over_runs(s, {{}, lib::value_of(plan.reduction), plan.dtype}, s.first, n, s.scratch.data());
   // A NaN is beyond all numbers, or, where NaNs do not count, behind them.
   const bool above = (plan.kind().by == lib::join::largest) != (plan.kind().of == lib::term::number);
   for (int64_t q = 0; q < s.sequences; ++q)
     into[q].key = order::key_at(plan.dtype, s.scratch.data(), q, above ? INT64_MAX : INT64_MIN);
+  for (int64_t q = 0; index && q < s.sequences; ++q) into[q].index = plan.place_of(s, into[q].index);
 }
 
 // visit(x), or visit(x, y) of two arrays.
@@ -280,10 +345,11 @@ order::exact_factor partial_work::exact_product(const reduce_seat& s, int64_t se
 }
 
 // The sums of the whole sequences, computed in place from the forest of all leaves.
-const double* partial_work::totals(const reduce_seat& s, char* joined) const {
+template <class T>
+const T* partial_work::totals(const reduce_seat& s, char* joined) const {
   const int64_t n = s.joined.size();
-  auto* values = reinterpret_cast<double*>(joined);
-  forest all(n, values, plan.kind().by == lib::join::product);
+  auto* values = reinterpret_cast<T*>(joined);
+  forest_of<T> all(n, values, plan.kind().by == lib::join::product);
   for (const subtree& t : tiling(0, order::leaves(plan.length))) all.push(t);  // the tiles are already in order
   if (all.tiles().empty()) return nullptr;
   all.join_all();
@@ -300,7 +366,7 @@ int64_t partial_work::finish(const reduce_seat& s, char* joined, char* out) cons
   const bool none = plan.length == 0;
   switch (plan.how) {
     case family::tree: {
-      const double* sums = totals(s, joined);
+      const double* sums = totals<double>(s, joined);
       const double empty = plan.kind().by == lib::join::product ? 1 : 0;
       for (int64_t q = 0; q < count; ++q) {
         const double sum = sums != nullptr ? sums[q] : empty;
@@ -336,6 +402,20 @@ int64_t partial_work::finish(const reduce_seat& s, char* joined, char* out) cons
         else
           order::store_key(plan.dtype, out, q, best.key);
       }
+      break;
+    case family::moments: {
+      const order::moments* all = totals<order::moments>(s, joined);
+      constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+      const double n = static_cast<double>(plan.length), divisor = static_cast<double>(plan.length - plan.correction);
+      for (int64_t q = 0; q < count; ++q) {
+        order::store_float(plan.result, out, 2 * q, all != nullptr ? all[q].sum / n : nan);
+        order::store_float(plan.result, out, 2 * q + 1, all != nullptr && divisor > 0 ? all[q].m2 / divisor : nan);
+      }
+      break;
+    }
+    case family::digest:
+      for (int64_t q = 0; q < count; ++q)
+        reinterpret_cast<digest_sums*>(out)[q] = none ? digest_sums{} : reinterpret_cast<digest_sums*>(joined)[q];
   }
   return overflow;
 }
@@ -354,7 +434,7 @@ void partial_work::magnitudes(reduce_seat& s) const {
   const int64_t n = plan.by_blocks ? plan.block_of(s.rank).elements() : s.last - s.first;
   if (n <= 0) return;
   for (const lockstep_reduction r : {LOCKSTEP_MIN, LOCKSTEP_MAX}) {
-    over_runs(s, r, LOCKSTEP_F64, s.first, n, s.scratch.data());
+    over_runs(s, {{}, r, LOCKSTEP_F64}, s.first, n, s.scratch.data());
     for (int64_t q = 0; q < s.sequences; ++q)
       into[q] = std::fmax(into[q], std::fabs(reinterpret_cast<const double*>(s.scratch.data())[q]));
   }
@@ -443,7 +523,7 @@ void partial_work::compute_scaled(reduce_seat& s) const {
 }
 
 void partial_work::finish_scaled(const reduce_seat& s, char* joined, char* out) const {
-  const double* sums = totals(s, joined);
+  const double* sums = totals<double>(s, joined);
   const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data()) + s.joined.low;
   for (int64_t q = 0; q < s.joined.size(); ++q)
     if (e[q] != no_exponent) order::store_float(plan.result, out, q, std::sqrt(sums[q]) * std::ldexp(1.0, e[q]));

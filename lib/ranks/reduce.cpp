@@ -83,6 +83,7 @@ void check_types(const reduce_plan& p) {
   // An empty call checks that dtype, reduction and result fit together.
   lockstep_sums_desc sums = lockstep_sums_full(p.terms.value_or(LOCKSTEP_SUMS_DOT), p.dtype, 0, nullptr);
   sums.count = 0;
+  sums.correction = p.correction;
   sums.result = p.result;
   const bool squares = lib::is_reduction(p.reduction) && p.kind().op == LOCKSTEP_SQUARE_SUM;
   lockstep_reduce_desc d = lockstep_reduce_full(p.reduction, p.dtype, 0, 1);
@@ -121,11 +122,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   d.add("result", result);
   d.add("axes", axes);
   d.add("dst (0: NULL)", to != nullptr);
-  if (terms == LOCKSTEP_SUMS_MEAN_VARIANCE || terms == LOCKSTEP_SUMS_DIGEST)
-    fail(LOCKSTEP_UNSUPPORTED,
-         "kind is {}, which is not joined over ranks; redistribute to whole sequences and call lockstep_sums on each "
-         "rank, or for a mean divide LOCKSTEP_SUM of lockstep_ranks_reduce",
-         terms == LOCKSTEP_SUMS_DIGEST ? "DIGEST" : "MEAN_VARIANCE");
+  d.add("correction", correction);
   check_types(*this);
   if (lockstep_dtype_kind(dtype) != 'f') reduction = lib::of_numbers(reduction);
   if (by_blocks && !kind().ordered(dtype))
@@ -135,8 +132,14 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
          kind().name, static_cast<int>(dtype));
   src = read_grid(given, "src", comm.ranks());
   src.describe(d, "src");
+  how = terms == LOCKSTEP_SUMS_MEAN_VARIANCE ? family::moments
+        : terms == LOCKSTEP_SUMS_DIGEST      ? family::digest
+        : kind().extreme()                   ? family::extreme
+        : kind().ordered(dtype)              ? family::tree
+        : kind().by == lib::join::product    ? family::product
+                                             : family::sum;
   element_bytes = lockstep_dtype_bytes(dtype);
-  result_bytes = lockstep_dtype_bytes(result);
+  result_bytes = lockstep_dtype_bytes(result) * (two_results() ? 2 : 1);
   if (src.element_bytes != element_bytes)
     fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
          element_bytes);
@@ -146,6 +149,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
          src.rank - 1);
   for (int k = 0; k < src.rank; ++k) (axes >> k & 1 ? reduced_axes : kept_axes).push_back(k);
   block_axes = reduced_axes;
+  block_kept_axes = kept_axes;
   src.limit_pieces(comm, "src", "a smaller shape or another number of ranks");
   if (by_blocks && src.rank_of.size() > 1)
     take_blocks_as_leaves();
@@ -157,15 +161,13 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
     if (k > cut_axis) inner *= home.shape[i];
   }
   members = cut_axis >= 0 ? home.parts[static_cast<size_t>(cut_axis)] : 1;
-  how = kind().extreme()                  ? family::extreme
-        : kind().ordered(dtype)           ? family::tree
-        : kind().by == lib::join::product ? family::product
-                                          : family::sum;
   switch (how) {
     case family::tree: partial_bytes = sizeof(double); break;
     case family::sum: partial_bytes = sizeof(order::wide); break;
     case family::product: partial_bytes = sizeof(order::exact_factor); break;
     case family::extreme: partial_bytes = sizeof(winner); break;
+    case family::moments: partial_bytes = sizeof(order::moments); break;
+    case family::digest: partial_bytes = sizeof(digest_sums); break;
   }
 
   // The results' index space: the kept axes, or one of length 1.
@@ -183,18 +185,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   }
   for (int32_t b = 0; b < blocks; ++b) kept.rank_of.push_back(b);
   everywhere = to == nullptr;
-  if (!everywhere) {
-    dst = read_grid(to, "dst", comm.ranks());
-    dst.describe(d, "dst");
-    if (dst.element_bytes != result_bytes)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "dst->element_bytes is {}, but results have {}", dst.element_bytes, result_bytes);
-    if (dst.rank != kept.rank)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "dst->rank is {}, but the results have rank {}", dst.rank, kept.rank);
-    for (int k = 0; k < kept.rank; ++k)
-      if (dst.shape[static_cast<size_t>(k)] != kept.shape[static_cast<size_t>(k)])
-        fail(LOCKSTEP_INVALID_ARGUMENT, "dst->shape[{}] is {}, but the results have {} there", k,
-             dst.shape[static_cast<size_t>(k)], kept.shape[static_cast<size_t>(k)]);
-  }
+  if (!everywhere) read_dst(comm, to, d);
 
   std::vector<std::vector<box>> slices;
   size_t count = 1;
@@ -222,12 +213,47 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   }
 }
 
+box reduce_plan::as_given(const box& results) const {
+  box b = results;
+  if (!two_results()) return b;
+  const int64_t pair = b.empty() ? 0 : 2;
+  if (kept_axes.empty()) b.rank = 0;
+  const auto last = static_cast<size_t>(b.rank++);
+  b.low[last] = 0, b.length[last] = pair;
+  return b;
+}
+
+// The caller's grid of results; what is kept of it has no axis of two results.
+void reduce_plan::read_dst(lockstep_comm& comm, const lockstep_grid* to, described& d) {
+  dst = read_grid(to, "dst", comm.ranks());
+  dst.describe(d, "dst");
+  const box whole = as_given(kept.whole());
+  if (dst.element_bytes != one_result_bytes())
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dst->element_bytes is {}, but results have {}", dst.element_bytes,
+         one_result_bytes());
+  if (dst.rank != whole.rank)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dst->rank is {}, but the results have rank {}", dst.rank, whole.rank);
+  const auto last = static_cast<size_t>(dst.rank) - 1;
+  for (size_t k = 0; k <= last; ++k) {
+    const int64_t n = two_results() && k == last ? 2 : whole.length[k];
+    if (dst.shape[k] != n)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "dst->shape[{}] is {}, but the results have {} there", k, dst.shape[k], n);
+  }
+  if (!two_results()) return;
+  if (dst.parts[last] != 1)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "dst->parts[{}] is {}; the two results of a sequence stay together, give 1", last,
+         dst.parts[last]);
+  dst.element_bytes = result_bytes;
+  dst.rank = kept.rank;
+  if (kept_axes.empty()) dst.shape[0] = 1, dst.cuts[0] = {0, 1};
+}
+
 // As many sequences as fit a message on every rank.
 int64_t reduce_plan::sequences_of_a_pass(const lockstep_comm& comm) const {
   const auto tiles = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(order::leaves(length)))) + 1;
   int64_t bytes = 16;
-  if (members > 1) bytes += 3 * static_cast<int64_t>(partial_bytes) * (how == family::tree ? 2 * tiles : 1);
-  for (int32_t m = 1; how == family::tree && m < members; ++m)
+  if (members > 1) bytes += 3 * static_cast<int64_t>(partial_bytes) * (by_tree() ? 2 * tiles : 1);
+  for (int32_t m = 1; by_leaves() && m < members; ++m)
     if (range_of(m).first % leaf != 0) {
       bytes += 2 * std::min(leaf, length) * static_cast<int64_t>(copied_bytes());
       break;
@@ -259,7 +285,7 @@ reduce_seat reduce_plan::seat_of(const lockstep_comm& comm, int32_t seat, const 
   const pairing pairs(members);
   const int32_t place = pairs.place_of(s.member);
   if (place >= 0) s.joined = pairing::of(s.sequences, place, pairs.levels);
-  if (members == 1 || how != family::tree) return s;
+  if (alone() || !by_leaves()) return s;
   std::tie(s.first_leaf, s.last_leaf) = leaves_of(s.member);
   // The first and the last leaf may have elements on other ranks.
   int slot = 0;
@@ -271,11 +297,13 @@ reduce_seat reduce_plan::seat_of(const lockstep_comm& comm, int32_t seat, const 
 void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
   if (s.sequences == 0) return;
   const auto n = static_cast<size_t>(s.sequences);
-  s.scratch = buffer(memory, std::max<size_t>(scratch_elements * 8 * static_cast<size_t>(arrays()), n * 8));
+  // Moments are a sum and a pair, a digest is a pair.
+  const size_t of_a_sequence = two_results() ? 24 : 8;
+  s.scratch = buffer(memory, std::max(scratch_elements * 8 * static_cast<size_t>(arrays()), n * of_a_sequence));
   if (!everywhere) s.results = buffer(memory, static_cast<size_t>(s.joined.size()) * result_bytes);
   if (alone()) return;
   size_t arrays = 1;
-  if (how == family::tree) {
+  if (by_leaves()) {
     std::vector<subtree> pushed;
     int64_t first = s.first_leaf, last = s.last_leaf;
     for (int slot = 0; slot < 2; ++slot) {
@@ -288,7 +316,7 @@ void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
     const bool at_the_end = first < last && (s.shared[0] == last - 1 || s.shared[1] == last - 1);
     for (const subtree& t : tiling(first, at_the_end ? last - 1 : last)) pushed.push_back(t);
     if (at_the_end) pushed.push_back({0, last - 1});
-    arrays = forest::rooms(pushed);
+    if (by_tree()) arrays = forest::rooms(pushed);
   }
   s.partials = buffer(memory, arrays * n * partial_bytes);
   if (!second_pass()) return;
@@ -338,7 +366,7 @@ void reduce_plan::place(execution& x, const lockstep_part* src_parts, const lock
     x.from.insert(x.from.end(), others.begin(), others.end());
   }
   x.to = x.read(dst_parts, "dst", x.plan.comm->first(), x.plan.comm->seats,
-                [&](int32_t rank) { return everywhere ? kept.whole() : dst.of(rank); });
+                [&](int32_t rank) { return as_given(everywhere ? kept.whole() : dst.of(rank)); });
 }
 
 void reduce_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
@@ -359,8 +387,8 @@ using namespace lockstep::ranks;
 namespace {
 lockstep_status make_reduction(lockstep_comm* comm, kind k, const lockstep_grid* src, lockstep_reduction reduction,
                                std::optional<lockstep_sums_kind> terms, lockstep_dtype dtype, lockstep_dtype result,
-                               uint32_t axes, const lockstep_grid* dst, const lockstep_options* options,
-                               lockstep_ranks_plan** plan) {
+                               uint32_t axes, int64_t correction, const lockstep_grid* dst,
+                               const lockstep_options* options, lockstep_ranks_plan** plan) {
   return make_plan(comm, k, options, plan, [&](lockstep_ranks_plan& out, described& d) {
     auto made = std::make_unique<reduce_plan>();
     reduce_plan& p = *made;
@@ -369,6 +397,7 @@ lockstep_status make_reduction(lockstep_comm* comm, kind k, const lockstep_grid*
     p.terms = terms;
     p.dtype = dtype;
     p.result = result;
+    p.correction = correction;
     p.by_blocks = k == kind::reduce_blocks;
     p.build(*comm, out, src, axes, dst, d);
   });
@@ -380,19 +409,27 @@ lockstep_status lockstep_ranks_sums(lockstep_comm* comm, const lockstep_grid* sr
                                     lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
                                     const lockstep_grid* dst, const lockstep_options* options,
                                     lockstep_ranks_plan** plan) {
-  return make_reduction(comm, kind::sums, src, LOCKSTEP_SUM, of, dtype, result, axes, dst, options, plan);
+  return make_reduction(comm, kind::sums, src, LOCKSTEP_SUM, of, dtype, result, axes, 0, dst, options, plan);
+}
+
+lockstep_status lockstep_ranks_mean_variance(lockstep_comm* comm, const lockstep_grid* src, lockstep_dtype dtype,
+                                             lockstep_dtype result, uint32_t axes, int64_t correction,
+                                             const lockstep_grid* dst, const lockstep_options* options,
+                                             lockstep_ranks_plan** plan) {
+  return make_reduction(comm, kind::mean_variance, src, LOCKSTEP_SUM, LOCKSTEP_SUMS_MEAN_VARIANCE, dtype, result, axes,
+                        correction, dst, options, plan);
 }
 
 lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction,
                                       lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
                                       const lockstep_grid* dst, const lockstep_options* options,
                                       lockstep_ranks_plan** plan) {
-  return make_reduction(comm, kind::reduce, src, reduction, {}, dtype, result, axes, dst, options, plan);
+  return make_reduction(comm, kind::reduce, src, reduction, {}, dtype, result, axes, 0, dst, options, plan);
 }
 
 lockstep_status lockstep_ranks_reduce_blocks(lockstep_comm* comm, const lockstep_grid* src,
                                              lockstep_reduction reduction, lockstep_dtype dtype, lockstep_dtype result,
                                              const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_reduction(comm, kind::reduce_blocks, src, reduction, {}, dtype, result, 0, nullptr, options, plan);
+  return make_reduction(comm, kind::reduce_blocks, src, reduction, {}, dtype, result, 0, 0, nullptr, options, plan);
 }
 }

@@ -12,10 +12,14 @@
 
 namespace lockstep::ranks {
 
-// How partial results are joined: by the fixed tree, exactly, or by comparison.
-enum class family { tree, sum, product, extreme };
+// How partial results are joined: by the fixed tree, exactly, by comparison, or as moments by the fixed tree; those of
+// digests are added.
+enum class family { tree, sum, product, extreme, moments, digest };
+struct digest_sums {
+  uint64_t of[2];
+};
 struct winner {
-  int64_t key, index;
+  int64_t key, index;  // index: 0 unless it is asked for
 };
 
 // The layout of the rank's part of its sequences: some kept axes, and one stride along the sequence.
@@ -65,10 +69,12 @@ struct reduce_pass {
 struct reduce_plan : operation {
   grid src;
   // src's grid, or what src is redistributed to first: the kept axes, and behind them the whole sequence as one axis
-  // (home.cpp). By blocks: one leaf for each block of src.
+  // (home.cpp). Or src's blocks stay: then that axis has the elements of one block after those of another, and by
+  // blocks one leaf for each.
   grid home;
-  bool by_blocks = false;       // the order of the grid, of lockstep_ranks_reduce_blocks
-  std::vector<int> block_axes;  // the reduced axes of the blocks that the calls read
+  bool by_blocks = false;                        // the order of the grid, of lockstep_ranks_reduce_blocks
+  bool blocks_stay = false;                      // the calls read src's blocks, though home is not src
+  std::vector<int> block_axes, block_kept_axes;  // the reduced and kept axes of the blocks that the calls read
   std::unique_ptr<permute_plan> redistribute;
   std::vector<buffer> moved;                                          // of each seat, its block of home
   std::vector<std::array<int64_t, LOCKSTEP_MAX_RANK>> moved_strides;  // of src's axes in it
@@ -79,10 +85,18 @@ struct reduce_plan : operation {
   int32_t members = 1;
   lockstep_reduction reduction{};
   std::optional<lockstep_sums_kind> terms;  // of lockstep_ranks_sums, added as SUM adds elements
+  int64_t correction = 0;                   // of MEAN_VARIANCE
   bool pairs() const { return terms && *terms <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }
   lockstep_dtype dtype{}, result{};
   family how{};
-  size_t element_bytes = 0, result_bytes = 0, partial_bytes = 0;
+  size_t element_bytes = 0, result_bytes = 0, partial_bytes = 0;  // result_bytes: of both results, if there are two
+  bool two_results() const { return how == family::moments || how == family::digest; }
+  size_t one_result_bytes() const { return result_bytes / (two_results() ? 2 : 1); }
+  // The caller's index space of a box of results: two results of a sequence are one more axis.
+  box as_given(const box& results) const;
+  // Whole leaves are computed at one place, or also joined by the fixed tree.
+  bool by_leaves() const { return by_tree() || how == family::digest; }
+  bool by_tree() const { return how == family::tree || how == family::moments; }
   // Elements of two arrays are beside each other where they are copied to: in shared leaves, messages and moved blocks.
   int64_t arrays() const { return pairs() ? 2 : 1; }
   size_t copied_bytes() const { return element_bytes * static_cast<size_t>(arrays()); }
@@ -98,7 +112,9 @@ struct reduce_plan : operation {
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
 
   // A rank's elements, of all its sequences.
-  box block_of(int32_t rank) const { return by_blocks ? src.of(rank) : home.of(rank); }
+  box block_of(int32_t rank) const { return blocks_stay ? src.of(rank) : home.of(rank); }
+  // The place in its sequence of the element that is the i-th of the seat's.
+  int64_t place_of(const reduce_seat& s, int64_t i) const;
   // The elements of a sequence that a member holds, and the member that sums a leaf.
   std::pair<int64_t, int64_t> range_of(int32_t member) const;
   int32_t owner_of(int64_t leaf) const;
@@ -116,13 +132,17 @@ struct reduce_plan : operation {
     return (how == family::sum || how == family::product) && kind().to == lib::finish::value &&
            kind().of != lib::term::truth;
   }
-  // One call gives the results. Not where one may overflow: it would not tell which.
-  bool alone() const { return members == 1 && !may_overflow(); }
+  // One call gives the results. Not where one may overflow: it would not tell which. A digest is computed on the CPU.
+  bool alone() const { return members == 1 && !may_overflow() && how != family::digest; }
 
  private:
   int run_axis(const grid& g) const;
   void choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan);
   void take_blocks_as_leaves();
+  void take_blocks_as_they_are();
+  void read_dst(lockstep_comm& comm, const lockstep_grid* to, described& d);
+  template <class T>
+  void join_forests(const joinable::part& low, const joinable::part& high, int64_t sequences, char* out) const;
   grid flat_home(const lockstep_comm& comm) const;
   int64_t sequences_of_a_pass(const lockstep_comm& comm) const;
   reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
@@ -160,17 +180,41 @@ struct partial_work {
     const char* data;
     int64_t element_stride, sequence_stride;
   };
+  // What a call of lockstep.h computes: terms of lockstep_sums, or else a reduction.
+  struct wanted {
+    std::optional<lockstep_sums_kind> terms;
+    lockstep_reduction reduction;
+    lockstep_dtype result;
+    int64_t correction = 0;
+    size_t bytes() const {  // of a sequence's results
+      return lockstep_dtype_bytes(result) * (terms && *terms >= LOCKSTEP_SUMS_MEAN_VARIANCE ? 2 : 1);
+    }
+  };
   // other: of the second array.
-  lockstep_status call(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, const strided& x,
-                       const strided& other, int64_t count, int64_t length, void* out) const;
+  lockstep_status call(const reduce_seat& s, const wanted& w, const strided& x, const strided& other, int64_t count,
+                       int64_t length, void* out) const;
   // visit(view, offset of the copies in elements) of each array.
   template <class Visit>
   void each_array(const reduce_seat& s, const Visit& visit) const;
-  lockstep_status over_runs(const reduce_seat& s, lockstep_reduction r, lockstep_dtype result, int64_t first,
-                            int64_t length, char* out) const;
+  lockstep_status over_runs(const reduce_seat& s, const wanted& w, int64_t first, int64_t length, char* out) const;
+  // Elements of every sequence that are summed together: of the seat's own, or the assembled ones of a shared leaf.
+  struct piece {
+    subtree tile;
+    int64_t first, length;
+    const char* assembled;  // NULL: own elements
+  };
+  template <class Visit>
+  void each_piece(const reduce_seat& s, const Visit& visit) const;
+  void ask(const reduce_seat& s, const wanted& w, const piece& p, char* out) const;
+  void values(const reduce_seat& s, const piece& p, double* out) const;
+  void values(const reduce_seat& s, const piece& p, order::moments* out) const;
+  template <class T>
+  void compute_forest(const reduce_seat& s) const;
+  void compute_digest(const reduce_seat& s) const;
   void scaled_block(const reduce_seat& s, double down) const;
   void gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const;
-  const double* totals(const reduce_seat& s, char* joined) const;
+  template <class T>
+  const T* totals(const reduce_seat& s, char* joined) const;
   template <class Visit>
   void each_integer(const reduce_seat& s, int64_t sequence, const Visit& visit) const;
   std::pair<order::uint128, bool> exact_term(int64_t x, int64_t y) const;

@@ -10,7 +10,7 @@ constexpr int64_t leaf = order::leaf;
 
 // The elements to send, of leaves that another member sums, and to receive, for leaves that this one sums.
 void reduce_plan::add_fragments(lockstep_comm& comm, reduce_pass& pass) const {
-  if (members == 1 || how != family::tree) return;
+  if (members == 1 || !by_leaves()) return;
   const auto elements_of = [&](int32_t member, int64_t l) {
     const auto [a, b] = range_of(member);
     return std::min(b, (l + 1) * leaf) - std::max(a, l * leaf);

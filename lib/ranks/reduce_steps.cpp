@@ -16,7 +16,7 @@ namespace {
 bool view_of(const reduce_plan& p, const box& block, const placed& at, sequence_view& view) {
   view.data = at.data;
   view.axes = 0;
-  for (const int k : p.kept_axes) {
+  for (const int k : p.block_kept_axes) {
     const auto i = static_cast<size_t>(k), v = static_cast<size_t>(view.axes++);
     view.length[v] = block.length[i];
     view.stride[v] = at.strides[i];
@@ -129,7 +129,7 @@ task reduce_plan::run(execution& x) {
       // The sequences have no single stride, so copy the block with the reduced axes innermost.
       std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
       int64_t stride = 1;
-      for (const std::vector<int>* axes : {&block_axes, &kept_axes})
+      for (const std::vector<int>* axes : {&block_axes, &block_kept_axes})
         for (auto k = axes->size(); k-- > 0;) {
           const auto i = static_cast<size_t>((*axes)[k]);
           strides[i] = stride;
@@ -297,8 +297,13 @@ task reduce_plan::hand_over(execution& x, reduce_pass& pass, int64_t& overflow) 
   const auto put = [&](const box& b, const char* from, const int64_t* strides, size_t seat) {
     const placed& to = x.to[seat];
     const auto rank = comm.first() + static_cast<int32_t>(seat);
-    copy_box(comm, to.on_host ? no_seat : static_cast<int32_t>(seat), result_bytes, b, from, strides,
-             to.data + offset_of(b, everywhere ? kept.whole() : dst.of(rank), to.strides.data()) * bytes,
+    const box given = as_given(b), all = as_given(everywhere ? kept.whole() : dst.of(rank));
+    std::array<int64_t, LOCKSTEP_MAX_RANK> steps{};
+    const auto last = static_cast<size_t>(given.rank) - 1;
+    for (size_t k = 0; k <= last; ++k) steps[k] = strides[k] * (two_results() ? 2 : 1);
+    if (two_results()) steps[last] = 1;
+    copy_box(comm, to.on_host ? no_seat : static_cast<int32_t>(seat), one_result_bytes(), given, from, steps.data(),
+             to.data + offset_of(given, all, to.strides.data()) * static_cast<int64_t>(one_result_bytes()),
              to.strides.data());
   };
   if (everywhere) {

@@ -37,7 +37,7 @@ def operations(comm):
         for grid in grids(whole.shape):
             block = whole[comm.box(grid).slices]  # a view, with the whole array's strides
             for name, axis in itertools.product(names, (None, 0, (0, 1), (2,), (0, 2), -1)):
-                want = getattr(ls, name)(whole, axis)
+                want = getattr(ls, name)(whole, axis=axis)
                 same(comm.reduce(name, block, grid, axis), want, dtype, name, axis, grid)
                 if axis == (2,):
                     kept = lr.Grid(want.shape, (1, size))
@@ -57,6 +57,19 @@ def operations(comm):
             for name in ("dot", "squared_distance", "l1_distance"):
                 same(comm.reduce(name, x[mine], grid, axis, other=y[mine]), getattr(ls, name)(x, y, axis), dtype, name, axis, grid)
             same(comm.reduce("l1_norm", x[mine], grid, axis), ls.l1_norm(x, axis), dtype, "l1_norm", axis, grid)
+    for dtype in ("f4", "f8", "f2", "i4", "u1", "?"):
+        whole = (RNG.standard_normal((37, 50, 6)) * 9 + 50).astype(dtype)
+        for grid in grids(whole.shape):
+            block = whole[comm.box(grid).slices]
+            assert comm.digest(block, grid) == ls.digest(whole), (rank, dtype, grid)
+            for axis in (None, 0, (0, 2), -1) if dtype[0] == "f" else ():
+                want = ls.mean_var(whole, axis, correction=1)
+                for got, wanted in zip(comm.mean_var(block, grid, axis, correction=1), want):
+                    same(got, wanted, dtype, "mean_var", axis, grid)
+            if dtype[0] == "f":
+                kept = lr.Grid((37, 50), (1, size))
+                for got, wanted in zip(comm.mean_var(block, grid, 2, dtype=float, to=kept), ls.mean_var(whole, 2, dtype=float)):
+                    same(got, wanted[comm.box(kept).slices], dtype, "mean_var", "blocks")
     long = RNG.standard_normal(100_003).astype("f4")  # cuts within leaves
     grid = lr.Grid(long.shape, (size,))
     same(comm.reduce("sum", long[comm.box(grid).slices], grid, dtype=float), ls.sum(long, dtype=float))

@@ -72,6 +72,52 @@ TEST(Blocks, NoRankGetsMuchMoreThanItsShare) {
   lockstep_context_destroy(context);
 }
 
+// What no order shows in is joined where it is: some bytes for each sequence in every step, whatever the array.
+TEST(Blocks, ExtremesAndExactSumsDoNotMoveTheArray) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  struct one {
+    lockstep_reduction reduction;
+    lockstep_dtype dtype;
+    uint32_t axes;
+    int64_t sequences;
+  };
+  const one all[] = {{LOCKSTEP_ARGMIN, LOCKSTEP_F32, 7, 1},  {LOCKSTEP_MAX, LOCKSTEP_F64, 7, 1},
+                     {LOCKSTEP_NAN_MIN, LOCKSTEP_F16, 6, 3}, {LOCKSTEP_SUM, LOCKSTEP_I32, 7, 1},
+                     {LOCKSTEP_NORM2, LOCKSTEP_I64, 6, 3},   {LOCKSTEP_PROD, LOCKSTEP_U8, 7, 1},
+                     {LOCKSTEP_ALL, LOCKSTEP_BOOL, 6, 3},    {LOCKSTEP_COUNT_NONZERO, LOCKSTEP_F32, 7, 1}};
+  for (const one& c : all)
+    for (const int32_t side : {2, 6, 32, 1000}) {
+      if (side == 1000 && &c != all) continue;  // all share the way
+      lockstep_grid g{};
+      g.size = sizeof g;
+      g.element_bytes = lockstep_dtype_bytes(c.dtype);
+      g.rank = 3;
+      const int64_t shape[] = {3, int64_t{1024} * side + 5, int64_t{1024} * side + 7};
+      for (size_t k = 0; k < 3; ++k) g.shape[k] = shape[k], g.parts[k] = k == 0 ? 1 : side;
+      const int log = std::bit_width(static_cast<uint32_t>(side * side - 1));
+      for (const int32_t rank : {0, side * side / 2, side * side - 1}) {
+        lockstep_comm* dry = nullptr;
+        lockstep_ranks_plan* plan = nullptr;
+        ASSERT_EQ(lockstep_comm_dry(context, side * side, rank, &dry), LOCKSTEP_OK);
+        ASSERT_EQ(lockstep_ranks_reduce(dry, &g, c.reduction, c.dtype, lockstep_default_result(c.reduction, c.dtype),
+                                        c.axes, nullptr, nullptr, &plan),
+                  LOCKSTEP_OK)
+            << lockstep_last_error();
+        lockstep_ranks_cost cost{};
+        cost.size = sizeof cost;
+        EXPECT_EQ(lockstep_ranks_estimate(plan, nullptr, &cost), LOCKSTEP_OK);
+        EXPECT_LE(cost.steps, 2 * log + 1) << side;
+        EXPECT_LE(cost.messages, 2 * log + 1) << side;
+        EXPECT_LE(cost.bytes_in, (2 * log + 1) * (48 + 32 * c.sequences)) << side;
+        lockstep_ranks_plan_destroy(plan);
+        lockstep_comm_destroy(dry);
+      }
+    }
+  lockstep_context_destroy(context);
+}
+
 // The order of the grid, by its definition: sums of blocks, then the fixed tree over them.
 double tree(const std::vector<double>& x, size_t low, size_t n) {
   if (n == 1) return x[low];

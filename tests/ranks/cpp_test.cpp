@@ -98,6 +98,12 @@ TEST(Cpp, OptionsScalarsAndGhosts) {
   both.insert(both.end(), parts.begin(), parts.end());
   ranks::sums<float>(world, line, LOCKSTEP_SUMS_DOT, 1).execute(both.data(), totals.data());
   for (const float result : results) EXPECT_EQ(result, 55.0f);
+  double pairs[2][2];
+  const std::int64_t two = 2;
+  const std::array<lockstep_part, 2> to = {lockstep_part_packed(pairs[0], 1, &two),
+                                           lockstep_part_packed(pairs[1], 1, &two)};
+  ranks::mean_variance(world, line, 1, 1).execute(parts.data(), to.data());
+  for (const auto& pair : pairs) EXPECT_EQ((std::vector<double>{pair[0], pair[1]}), (std::vector<double>{2.5, 3.5}));
 }
 
 TEST(Cpp, PartsWithGhosts) {

@@ -18,7 +18,9 @@ struct reduction_case {
   uint32_t axes;
   const char* fill;
   int terms = -1;  // a lockstep_sums_kind: lockstep_ranks_sums, in place of the reduction
+  int64_t correction = 0;
   bool pairs() const { return terms >= 0 && terms <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }
+  bool two_results() const { return terms >= LOCKSTEP_SUMS_MEAN_VARIANCE; }
 };
 
 struct expected {
@@ -45,6 +47,7 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
       rows *= c.shape[static_cast<size_t>(k)];
       e.shape.push_back(c.shape[static_cast<size_t>(k)]);
     }
+  if (c.two_results()) e.shape.push_back(2);
   if (e.shape.empty()) e.shape.push_back(1);
   for (int32_t k = 0; k < rank; ++k)
     if ((c.axes >> k & 1) != 0) perm.push_back(k), length *= c.shape[static_cast<size_t>(k)];
@@ -52,7 +55,7 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
   const lockstep_permute_desc p = lockstep_permute_packed(bytes, rank, c.shape.data(), perm.data());
   lockstep_reduce_desc d = lockstep_reduce_rows(c.reduction, c.dtype, rows, length, length);
   d.result = c.result;
-  const size_t result_bytes = static_cast<size_t>(rows) * lockstep_dtype_bytes(c.result) + 8;
+  const size_t result_bytes = static_cast<size_t>(2 * rows) * lockstep_dtype_bytes(c.result) + 8;
   e.bytes = told_to_all([&] {
     const auto by_rows = [&](const std::vector<unsigned char>& array) {
       std::vector<unsigned char> rowwise(whole.size() + bytes);
@@ -69,6 +72,7 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
       lockstep_sums_desc sums = lockstep_sums_rows(static_cast<lockstep_sums_kind>(c.terms), c.dtype, rows, length,
                                                    length, c.pairs() ? y.data() : nullptr, length);
       sums.result = c.result;
+      sums.correction = c.correction;
       status = lockstep_sums(context, &sums, x.data(), results.data(), nullptr);
     }
     std::memcpy(results.data() + result_bytes, &status, sizeof status);
@@ -80,7 +84,8 @@ expected reference(lockstep_context* context, const reduction_case& c, const std
 }
 
 std::string name_of(const reduction_case& c) {
-  constexpr const char* kinds[] = {"dot", "squared_differences", "absolute_differences", "absolute"};
+  constexpr const char* kinds[] = {"dot",      "squared_differences", "absolute_differences",
+                                   "absolute", "mean_variance",       "digest"};
   return format_text("{} of {} to {} over axes {:#x} of {} ({})",
                      c.terms < 0 ? name_of(c.reduction).c_str() : kinds[c.terms], name_of(c.dtype), name_of(c.result),
                      c.axes, joined(c.shape, "x"), c.fill);
@@ -101,8 +106,9 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
         drawn_grid grid = draw_grid(lockstep_dtype_bytes(c.dtype), c.shape, parts, m.ranks, draw);
         const expected want = reference(m.context, c, whole, other);
         const size_t result_bytes = lockstep_dtype_bytes(c.result);
-        drawn_grid dst =
-            draw_grid(result_bytes, want.shape, draw_parts(want.shape.size(), m.ranks, draw), m.ranks, draw);
+        std::vector<int32_t> dst_parts = draw_parts(want.shape.size(), m.ranks, draw);
+        if (c.two_results()) dst_parts.back() = 1;
+        drawn_grid dst = draw_grid(result_bytes, want.shape, dst_parts, m.ranks, draw);
         const bool padded = draw() % 2 == 0;
         std::vector<block> src_blocks, dst_blocks;
         for (int32_t s = 0; s < m.seats; ++s) {
@@ -120,8 +126,11 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
         const lockstep_grid* to = to_grid ? dst.get() : nullptr;
         ASSERT_EQ(c.terms < 0 ? lockstep_ranks_reduce(m.comm, grid.get(), c.reduction, c.dtype, c.result, c.axes, to,
                                                       nullptr, &plan)
-                              : lockstep_ranks_sums(m.comm, grid.get(), static_cast<lockstep_sums_kind>(c.terms),
-                                                    c.dtype, c.result, c.axes, to, nullptr, &plan),
+                  : c.correction != 0 && c.terms == LOCKSTEP_SUMS_MEAN_VARIANCE
+                      ? lockstep_ranks_mean_variance(m.comm, grid.get(), c.dtype, c.result, c.axes, c.correction, to,
+                                                     nullptr, &plan)
+                      : lockstep_ranks_sums(m.comm, grid.get(), static_cast<lockstep_sums_kind>(c.terms), c.dtype,
+                                            c.result, c.axes, to, nullptr, &plan),
                   LOCKSTEP_OK)
             << about << ": " << lockstep_last_error();
         for (int round = 0; round < 2; ++round) {
@@ -280,48 +289,77 @@ struct kind_of_sum {
   lockstep_sums_kind kind;
   lockstep_dtype dtype;
   const char* fill;
+  int64_t correction = 0;
 };
-TEST(ReduceOf, TwoArrays) {
-  constexpr kind_of_sum kinds[] = {{LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, "wide"},
-                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_F64, ""},
-                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_BF16, "special"},
-                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, "small"},
-                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, "special"},
-                                   {LOCKSTEP_SUMS_DOT, LOCKSTEP_U64, "sparse"},
-                                   {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_F16, ""},
-                                   {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_F64, "special"},
-                                   {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_I64, ""},
-                                   {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_F32, "zeros"},
-                                   {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_I64, "cross"},
-                                   {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_BOOL, "special"},
-                                   {LOCKSTEP_SUMS_ABSOLUTE, LOCKSTEP_F32, "special"},
-                                   {LOCKSTEP_SUMS_ABSOLUTE, LOCKSTEP_I32, ""}};
-  struct layout {
-    std::vector<int64_t> shape;
-    uint32_t axes;
-  };
-  const layout layouts[] = {{{70001}, 1},      {{4097}, 1},       {{9000, 3}, 1}, {{40, 2049}, 2},
-                            {{33, 7, 130}, 5}, {{7, 130, 33}, 6}, {{0, 3}, 1}};
+struct sum_layout {
+  std::vector<int64_t> shape;
+  uint32_t axes;
+};
+// On more than 8 ranks, which one processor simulates, every `often`th kind.
+void check_sums(const std::vector<kind_of_sum>& kinds, const std::vector<sum_layout>& layouts, size_t often) {
   uint64_t seed = 1;
-  for (const kind_of_sum& k : kinds)
+  for (size_t k = 0; k < kinds.size(); ++k)
     for (const int32_t ranks : rank_counts())
-      for (const layout& l : layouts) {
-        if (ranks > 8 && (&k - kinds) % 7 != 0) continue;  // one processor simulates them all
+      for (const sum_layout& l : layouts) {
+        if (ranks > 8 && k % often != 0) continue;
         std::mt19937_64 draw(++seed);
         reduction_case c{LOCKSTEP_SUM,
-                         k.dtype,
-                         lockstep_default_result(LOCKSTEP_SUM, k.dtype),
+                         kinds[k].dtype,
+                         lockstep_default_result(LOCKSTEP_SUM, kinds[k].dtype),
                          l.shape,
                          l.axes,
-                         k.fill,
-                         static_cast<int>(k.kind)};
-        if (c.result == LOCKSTEP_F64 && draw() % 3 == 0) c.result = LOCKSTEP_F32;
+                         kinds[k].fill,
+                         static_cast<int>(kinds[k].kind),
+                         kinds[k].correction};
+        if (c.terms == LOCKSTEP_SUMS_DIGEST) c.result = LOCKSTEP_U64;
+        if (c.result == LOCKSTEP_F64 && draw() % 3 == 0) c.result = draw() % 2 == 0 ? LOCKSTEP_F32 : LOCKSTEP_BF16;
         const int64_t sizes[] = {0, 500, 20000};
         const bool to_grid = draw() % 2 == 0;
         check(c, draw() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, draw), draw_parts(l.shape.size(), ranks, draw),
               to_grid, seed, sizes[draw() % 3]);
         if (testing::Test::HasFailure()) return;
       }
+}
+TEST(ReduceOf, MomentsAndDigests) {
+  check_sums({{LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F32, "wide"},
+              {LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F64, "", 1},
+              {LOCKSTEP_SUMS_DIGEST, LOCKSTEP_U8, ""},
+              {LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F16, "", 3},
+              {LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_BF16, "special"},
+              {LOCKSTEP_SUMS_DIGEST, LOCKSTEP_F32, "special"},
+              {LOCKSTEP_SUMS_DIGEST, LOCKSTEP_I64, ""},
+              {LOCKSTEP_SUMS_DIGEST, LOCKSTEP_BOOL, "sparse"},
+              {LOCKSTEP_SUMS_DIGEST, LOCKSTEP_F16, ""}},
+             {{{70001}, 1},
+              {{4097}, 1},
+              {{9000, 3}, 1},
+              {{40, 2049}, 2},
+              {{33, 7, 130}, 5},
+              {{7, 130, 33}, 6},
+              {{7, 33}, 1},
+              {{3}, 1},
+              {{0, 3}, 1},
+              {{0}, 1}},
+             5);
+}
+TEST(ReduceOf, TwoArrays) {
+  check_sums(
+      {{LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, "wide"},
+       {LOCKSTEP_SUMS_DOT, LOCKSTEP_F64, ""},
+       {LOCKSTEP_SUMS_DOT, LOCKSTEP_BF16, "special"},
+       {LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, "small"},
+       {LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, "special"},
+       {LOCKSTEP_SUMS_DOT, LOCKSTEP_U64, "sparse"},
+       {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_F16, ""},
+       {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_F64, "special"},
+       {LOCKSTEP_SUMS_SQUARED_DIFFERENCES, LOCKSTEP_I64, ""},
+       {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_F32, "zeros"},
+       {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_I64, "cross"},
+       {LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES, LOCKSTEP_BOOL, "special"},
+       {LOCKSTEP_SUMS_ABSOLUTE, LOCKSTEP_F32, "special"},
+       {LOCKSTEP_SUMS_ABSOLUTE, LOCKSTEP_I32, ""}},
+      {{{70001}, 1}, {{4097}, 1}, {{9000, 3}, 1}, {{40, 2049}, 2}, {{33, 7, 130}, 5}, {{7, 130, 33}, 6}, {{0, 3}, 1}},
+      7);
 }
 
 TEST(ReduceOf, SumsThatAreRefused) {
@@ -336,10 +374,21 @@ TEST(ReduceOf, SumsThatAreRefused) {
       return std::string(lockstep_last_error()).find(words) != std::string::npos;
     };
     lockstep_ranks_plan* plan = nullptr;
-    EXPECT_EQ(make(LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F64, &plan), LOCKSTEP_UNSUPPORTED);
-    EXPECT_TRUE(tells("divide LOCKSTEP_SUM")) << lockstep_last_error();
-    EXPECT_EQ(make(LOCKSTEP_SUMS_DIGEST, LOCKSTEP_U64, &plan), LOCKSTEP_UNSUPPORTED);
-    EXPECT_TRUE(tells("kind is DIGEST")) << lockstep_last_error();
+    EXPECT_EQ(make(LOCKSTEP_SUMS_DIGEST, LOCKSTEP_F64, &plan), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells("a digest is two U64")) << lockstep_last_error();
+    const auto variance = [&](int64_t correction, const lockstep_grid* to) {
+      return lockstep_ranks_mean_variance(m.comm, &g, LOCKSTEP_F64, LOCKSTEP_F64, 1, correction, to, nullptr, &plan);
+    };
+    const int64_t pair[] = {2}, one[] = {1};
+    const lockstep_grid apart = lockstep_grid_slabs(8, 1, pair, 2), single = lockstep_grid_slabs(8, 1, one, 1);
+    EXPECT_EQ(variance(-1, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells("correction is -1")) << lockstep_last_error();
+    if (m.ranks > 1) {
+      EXPECT_EQ(variance(0, &apart), LOCKSTEP_INVALID_ARGUMENT);
+      EXPECT_TRUE(tells("dst->parts[0] is 2")) << lockstep_last_error();
+    }
+    EXPECT_EQ(variance(0, &single), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells("the results have 2 there")) << lockstep_last_error();
     EXPECT_EQ(make(static_cast<lockstep_sums_kind>(9), LOCKSTEP_F64, &plan), LOCKSTEP_INVALID_ARGUMENT);
     EXPECT_TRUE(tells("kind is 9")) << lockstep_last_error();
     EXPECT_EQ(make(LOCKSTEP_SUMS_DOT, LOCKSTEP_I64, &plan), LOCKSTEP_INVALID_ARGUMENT);

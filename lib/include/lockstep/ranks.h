@@ -219,12 +219,13 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_
  *            rank gets its block.
  * Types      every reduction, dtype and result of lockstep_reduce and lockstep_square_sum.
  * Exactness  the bits of those calls on each whole sequence.
- * Moves      partial results, and the elements of leaves (2,048 elements of a
- *            sequence) that a cut divides. If a rank's part of a sequence is not
- *            contiguous within the sequence, the array is redistributed first, over all
- *            ranks and at leaves: none gets more than about its share. To avoid that for
- *            an array cut on several axes, reduce one axis at a time, innermost first, or
- *            call lockstep_ranks_reduce_blocks; the bits then are others.
+ * Moves      partial results. Sums, products, squares and norms of floats, whose order shows
+ *            in the bits, also move the elements of leaves (2,048 elements of a sequence)
+ *            that a cut divides. If a rank's part of their sequence is not contiguous within
+ *            the sequence, the array is redistributed first, over all ranks and at leaves:
+ *            none gets more than about its share. To avoid that for an array cut on several
+ *            axes, reduce one axis at a time, innermost first, or call
+ *            lockstep_ranks_reduce_blocks; the bits then are others.
  * Status     OVERFLOW and EMPTY as lockstep_reduce, the same on every rank. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* src,
                                                                       lockstep_reduction reduction,
@@ -249,17 +250,26 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
     lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);
 
 /* Computes   a sum of lockstep_sums over the axes in `axes`, as lockstep_ranks_reduce does: DOT, SQUARED_DIFFERENCES
- *            and ABSOLUTE_DIFFERENCES of two arrays, and ABSOLUTE of one.
+ *            and ABSOLUTE_DIFFERENCES of two arrays; ABSOLUTE, MEAN_VARIANCE with correction 0 and DIGEST of one.
  * Shapes     both arrays are divided as src is. An execution's src has the parts of the first array for each seat of
  *            this process, and behind them those of the second, which errors call other.
+ * Results    as lockstep_ranks_reduce. MEAN_VARIANCE and DIGEST have two for each sequence:
+ *            one more axis of 2 behind the kept axes, which dst must not cut; an array of 2
+ *            if no axis is kept.
  * Types      those of lockstep_sums, and its results.
  * Exactness  the bits of lockstep_sums on each whole sequence.
  * Aliasing   the second array may be the first.
- * Moves      as lockstep_ranks_reduce, for two arrays twice the elements.
- * Status     OVERFLOW as lockstep_sums, the same on every rank. MEAN_VARIANCE and DIGEST are UNSUPPORTED. */
+ * Moves      as lockstep_ranks_reduce, for two arrays twice the elements; DIGEST as sums of floats. A block on a GPU is
+ *            read twice for MEAN_VARIANCE, and copied to the host for DIGEST.
+ * Status     OVERFLOW as lockstep_sums, the same on every rank. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_sums(
     lockstep_comm* comm, const lockstep_grid* src, lockstep_sums_kind kind, lockstep_dtype dtype, lockstep_dtype result,
     uint32_t axes, const lockstep_grid* dst, const lockstep_options* options, lockstep_ranks_plan** plan);
+
+/* The same for MEAN_VARIANCE with another correction: 1 for the variance of a sample. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_mean_variance(
+    lockstep_comm* comm, const lockstep_grid* src, lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
+    int64_t correction, const lockstep_grid* dst, const lockstep_options* options, lockstep_ranks_plan** plan);
 
 /* Computes   the stencil of lockstep_stencil on the whole array: desc gives dtype, form, boundary, rank, radius,
  *            coefficients, sweeps and value. Its shape, strides and batch are ignored, because the grid has them. A

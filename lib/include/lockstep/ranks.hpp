@@ -254,8 +254,8 @@ plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint
   return plan(raw);
 }
 
-// A sum of lockstep_ranks_sums. Of two arrays execute(src, dst) takes the parts of both, one array's behind the
-// other's.
+// A sum of lockstep_ranks_sums; a digest as sums<std::uint64_t>(c, src, LOCKSTEP_SUMS_DIGEST, axes). Of two arrays
+// execute(src, dst) takes the parts of both, one array's behind the other's.
 template <class R = void, number T>
 plan sums(comm& c, const grid<T>& src, lockstep_sums_kind kind, std::uint32_t axes,
           const lockstep_options& options = lockstep_options_defaults()) {
@@ -263,6 +263,19 @@ plan sums(comm& c, const grid<T>& src, lockstep_sums_kind kind, std::uint32_t ax
   lockstep_ranks_plan* raw = nullptr;
   failure(lockstep_ranks_sums(c.get(), &from, kind, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes, nullptr, &options,
                               &raw))
+      .raise();
+  return plan(raw);
+}
+
+// Mean and variance of each sequence, or of the whole array (lockstep_ranks_mean_variance): results have one more axis,
+// of 2.
+template <class R = void, number T>
+plan mean_variance(comm& c, const grid<T>& src, std::uint32_t axes, std::int64_t correction = 0,
+                   const lockstep_options& options = lockstep_options_defaults()) {
+  const lockstep_grid from = src.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_mean_variance(c.get(), &from, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes, correction,
+                                       nullptr, &options, &raw))
       .raise();
   return plan(raw);
 }

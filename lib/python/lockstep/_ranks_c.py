@@ -87,6 +87,7 @@ def library() -> Any:
     found.lockstep_ranks_permute.argtypes = [_POINTER] * 6
     found.lockstep_ranks_reduce.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_uint32, _POINTER, _POINTER, _POINTER]
     found.lockstep_ranks_sums.argtypes = found.lockstep_ranks_reduce.argtypes
+    found.lockstep_ranks_mean_variance.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_uint32, _LONG, _POINTER, _POINTER, _POINTER]
     found.lockstep_ranks_stencil.argtypes = [_POINTER] * 5
     found.lockstep_ranks_execute.argtypes = [_POINTER] * 4
     found.lockstep_ranks_plan_destroy.argtypes = [_POINTER]

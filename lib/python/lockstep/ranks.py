@@ -48,6 +48,7 @@ _ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
 _REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6, "count_nonzero": 7, "any": 8, "all": 9,
                "prod": 10, "nansum": 11, "nanmin": 12, "nanmax": 13}
 _SUMS = {"dot": 0, "squared_distance": 1, "l1_distance": 2, "l1_norm": 3}  # all but the last of two arrays
+_PAIRS = {"mean_var": 4, "digest": 5}  # two results for each sequence: methods of their own
 _MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
 
@@ -116,6 +117,11 @@ class Grid:
         if self._order is not None:
             grid.order = ctypes.addressof(self._order)
         return grid
+
+    def _with_pairs(self) -> Grid:
+        """The same blocks, whose elements are pairs along one more axis."""
+        order = None if self._order is None else list(self._order)
+        return Grid((*self.shape, 2), (*self.parts, 1), cuts=[*(None if cut is None else list(cut) for cut in self._cuts), None], order=order)
 
     def __repr__(self) -> str:
         return f"Grid({self.shape}, parts={self.parts})"
@@ -344,10 +350,56 @@ class Comm:
         array
             A NumPy array, or a scalar if no axis is kept; for a block on a device the block's array type.
         """
+        result = self._reduce(reduction, x, grid, axis, other, dtype, to)
+        keeps_none = axis is None or len(whole_numbers(axis)) == len(grid.shape)
+        return result[0] if to is None and keeps_none else result
+
+    def mean_var(self, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, correction: int = 0, dtype: Any = None,
+                 to: Grid | None = None) -> tuple[Any, Any]:
+        """Mean and variance over axes, with the bits of `lockstep.mean_var` on the whole array.
+
+        Parameters
+        ----------
+        x : array of floats
+            This rank's block of `grid`.
+        grid, axis, to
+            As for `reduce`.
+        correction, dtype
+            As for `lockstep.mean_var`.
+
+        Returns
+        -------
+        tuple
+            The means and the variances, as `reduce` returns its results.
+        """
+        pairs = self._reduce("mean_var", x, grid, axis, None, dtype, to, correction)
+        return pairs[..., 0], pairs[..., 1]
+
+    def digest(self, x: Any, grid: Grid) -> str:
+        """The digest of the whole array, as `lockstep.digest` gives it: 32 hexadecimal digits, the same for any number of ranks and any cuts.
+
+        Parameters
+        ----------
+        x : array
+            This rank's block of `grid`.
+        grid : Grid
+
+        Returns
+        -------
+        str
+        """
+        first, second = self._reduce("digest", x, grid, None, None, None, None)
+        return f"{int(first):016x}{int(second):016x}"
+
+    def _reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None, other: Any, dtype: Any, to: Grid | None,
+                correction: int = 0) -> Any:
+        """The results as an array, one of an element if no axis is kept; two results of a sequence are one more axis."""
         found: dict[str, Any] = {}
+        two = reduction in _PAIRS
+        kinds = {**_REDUCTIONS, **_SUMS, **_PAIRS}
 
         def prepare() -> tuple[Block, ...]:
-            if reduction not in _REDUCTIONS and reduction not in _SUMS:
+            if reduction not in kinds:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join((*_REDUCTIONS, *_SUMS))}")
             pairs = reduction in _SUMS and reduction != "l1_norm"
             if pairs != (other is not None):
@@ -363,7 +415,10 @@ class Comm:
             if pairs and second[0].dtype != block.dtype:
                 raise InvalidArgument(f"other holds {second[0].dtype} on rank {self.rank} and x {block.dtype}; give both the same dtype")
             number = c.DTYPES[block.dtype]
+            found["correction"], = _numbers(correction, "correction")
             result = c.library().lockstep_default_result(_REDUCTIONS.get(reduction, 0), number)
+            if reduction == "digest":
+                result = c.DTYPES["uint64"]
             if dtype is not None:
                 result = c.DTYPES.get(_kinds.dtype_name(dtype), 0)
             elif result == c.DTYPES["float64"] and block.dtype in ("float16", "bfloat16", "float32"):
@@ -371,20 +426,23 @@ class Comm:
             name = next((n for n, k in c.DTYPES.items() if k == result), None)
             if name is None:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
-            found["result"], found["kept"] = result, kept
-            return block, *second, self._empty(block, (kept or (1,)) if to is None else self.box(to).shape, name)
+            found["result"] = result
+            pair = (2,) if two else ()
+            shape = (*kept, *pair) or (1,) if to is None else (*self.box(to).shape, *pair)
+            found["to"] = to._with_pairs() if to is not None and two else to
+            return block, *second, self._empty(block, shape, name)
 
         def make(plan: Any) -> int:
             size = c.library().lockstep_dtype_bytes(found["result"])
-            dst = None if to is None else ctypes.byref(to._as_c(size))
+            dst = None if to is None else ctypes.byref(found["to"]._as_c(size))
+            src, number = ctypes.byref(grid._as_c(found["x"].itemsize)), c.DTYPES[found["x"].dtype]
+            if reduction == "mean_var":
+                return int(c.library().lockstep_ranks_mean_variance(self._handle, src, number, found["result"], found["axes"], found["correction"], dst,
+                                                                    None, plan))
             call = c.library().lockstep_ranks_reduce if reduction in _REDUCTIONS else c.library().lockstep_ranks_sums
-            status: int = call(
-                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), {**_REDUCTIONS, **_SUMS}[reduction], c.DTYPES[found["x"].dtype],
-                found["result"], found["axes"], dst, None, plan)
-            return status
+            return int(call(self._handle, src, kinds[reduction], number, found["result"], found["axes"], dst, None, plan))
 
-        result = self._run(make, prepare)
-        return result[0] if to is None and not found["kept"] else result
+        return self._run(make, prepare)
 
     def stencil(self, x: Any, grid: Grid, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
                 batch: bool = False) -> Any:
