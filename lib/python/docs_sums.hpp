@@ -152,7 +152,7 @@ DOC_SIGNATURE R"doc(Convert to another type, times a scale, with the axes in any
 Parameters
 ----------
 x : array
-    Floats of 16, 32 or 64 bits, integers or bool; on a GPU floats.
+    Floats of 16, 32 or 64 bits, integers or bool.
 dtype : dtype
     A float type, "float16" to "float64", an integer type or "bool"; it may be that of `x`.
 axes : tuple of int, optional

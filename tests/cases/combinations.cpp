@@ -185,7 +185,7 @@ void each_conversion(const visitor& visit) {
                    name_of(dtype) + "/" + name_of(result) + "/" + std::to_string(scale) + "/perm" +
                        std::to_string(perm[0]) + std::to_string(perm[1]) + std::to_string(perm[2]) +
                        (apart ? "/apart" : ""),
-                   &d, false, lockstep_dtype_kind(dtype) != 'f' || lockstep_dtype_kind(result) != 'f'});
+                   &d});
           }
     });
   });

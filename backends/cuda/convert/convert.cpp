@@ -1,6 +1,7 @@
-// convert.cpp - dst = src * scale, or a function of src, as another float type, axes in any order: the table, and what
-// kernels are told. Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles
-// where they run
+// convert.cpp - dst = src * scale, or a function of src, as another type, axes in any order: the table, and what
+// kernels are told.
+//
+// Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles where they run
 //         along two, whole shares where one of these is short, else an element at a time in dst's order; see
 //         kernels.cuh.
 // Moves   every element once in, once out
@@ -102,9 +103,19 @@ lockstep_status in_parts(const conversion& all, const Body& body) {
   return in_parts(half, body);
 }
 
+any_type_plan types_of(const conversion& c) {
+  const bool plain = c.scale == 1, integers = !is_float(c.dtype) && !is_float(c.result);
+  convert_form form = convert_form::doubles;
+  if (plain && integers)
+    form = c.dtype == c.result && c.dtype != LOCKSTEP_BOOL ? convert_form::same : convert_form::integers;
+  else if (plain && (c.from <= 2 || c.dtype == LOCKSTEP_F32))
+    form = convert_form::floats;
+  return {c.scale, static_cast<uint8_t>(c.dtype), static_cast<uint8_t>(c.result), form};
+}
+
 convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1) {
   convert_walk w{};
-  w.src = c.src, w.dst = c.dst, w.scale = c.scale, w.function = c.function;
+  w.src = c.src, w.dst = c.dst, w.scale = c.scale, w.types = types_of(c), w.function = c.function;
   for (int k = 0; k < c.rank; ++k)
     if (k != without && k != and_without)
       w.axis[w.axes++] = {divider(c.at[k].count), static_cast<uint32_t>(c.at[k].src),
@@ -112,10 +123,11 @@ convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1
   return w;
 }
 bool aligned(const void* at, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(bytes == 2 ? 8 : 16) == 0;
+  return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(std::min<int64_t>(4 * bytes, 16)) == 0;
 }
 
 lockstep_status give(lockstep_queue& queue, const conversion& c, const convert_job& job) {
+  if (!is_float(c.dtype) || !is_float(c.result)) return convert_integers(queue, job, c.from, c.to);
   switch (c.dtype) {
     case LOCKSTEP_F16: return convert_from_f16(queue, job, c.result);
     case LOCKSTEP_BF16: return convert_from_bf16(queue, job, c.result);
@@ -153,8 +165,8 @@ lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
 lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
   const int j = c.along_src();
   const side_axis &rows = c.at[0], &cols = c.at[j];
-  const int64_t tiles_i = (rows.count - 1) / (convert_row / c.to) + 1;
-  const int64_t tiles_j = (cols.count - 1) / (convert_row / c.from) + 1;
+  const int64_t tiles_i = (rows.count - 1) / (convert_row(c.to) / c.to) + 1;
+  const int64_t tiles_j = (cols.count - 1) / (convert_row(c.from) / c.from) + 1;
   const int64_t matrices = c.elements() / rows.count / cols.count;
   const int64_t group = std::min<int64_t>(tiles_i, tile_rows_of_a_band);
   convert_tiles plan{};
@@ -213,21 +225,14 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
 }
 
 // ---- the table -------------------------------------------------------------------------
-const char* not_floats(const lockstep_queue*, const lockstep_call* call) {
-  return std::max(call->convert.dtype, call->convert.result) <= LOCKSTEP_F64
-             ? nullptr
-             : "converts float types only; integers and BOOL are converted by the cpu backend";
-}
-const char* not_runs(const lockstep_queue* queue, const lockstep_call* call) {
-  if (const char* why = not_floats(queue, call)) return why;
+const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
   return conversion(*call).runs() ? nullptr : "needs an axis that is contiguous in src and in dst";
 }
 int runs_yield(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   return static_cast<int>(c.rank > 1 && c.at[0].count < least_run);
 }
-const char* not_narrow(const lockstep_queue* queue, const lockstep_call* call) {
-  if (const char* why = not_floats(queue, call)) return why;
+const char* not_narrow(const lockstep_queue*, const lockstep_call* call) {
   bool apart = false;
   return few_of(conversion(*call), apart) > 0 ? nullptr : "needs rows of src or of dst of at most 32 elements, no gaps";
 }
@@ -235,8 +240,7 @@ int narrow_yields(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   return static_cast<int>(std::max(c.at[0].count, c.at[c.along_src()].count) < least_long);
 }
-const char* not_tiles(const lockstep_queue* queue, const lockstep_call* call) {
-  if (const char* why = not_floats(queue, call)) return why;
+const char* not_tiles(const lockstep_queue*, const lockstep_call* call) {
   return conversion(*call).tiles() ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
 }
 int tiles_yield(const lockstep_queue*, const lockstep_call* call) {
@@ -256,8 +260,8 @@ const lockstep_variant rows[] = {
      not_narrow, narrow_yields, nullptr, on_device<in_parts_of<run_narrow>>},
     {"tiled", "axes fused, then tiles through shared memory, 256 bytes of a row on both sides", 0, not_tiles,
      tiles_yield, nullptr, on_device<in_parts_of<run_tiles>>},
-    {"elements", "axes fused, then an element at a time in dst's order, with any strides", 0, not_floats, nullptr,
-     nullptr, on_device<in_parts_of<run_elements>>},
+    {"elements", "axes fused, then an element at a time in dst's order, with any strides", 0, nullptr, nullptr, nullptr,
+     on_device<in_parts_of<run_elements>>},
 };
 
 }  // namespace

@@ -11,19 +11,28 @@ struct convert_axis {
   uint32_t src, dst;  // elements
 };
 
-// What all three kernels share: pointers, the factor, and axes that are walked by their index, dst's fastest first.
+// Where src or dst has integers or BOOL: what elements are between them (integers.cuh). same: what they were.
+enum class convert_form : uint8_t { same, floats, doubles, integers };
+struct any_type_plan {
+  double scale;
+  uint8_t dtype, result;
+  convert_form form;
+};
+
+// What all kernels share: pointers, the factor, and axes that are walked by their index, dst's fastest first.
 struct convert_walk {
   const void* src;
   void* dst;
   double scale;
+  any_type_plan types;
   int function;  // a lockstep_function; -1: none
   int axes;
   convert_axis axis[LOCKSTEP_MAX_RANK];
 };
 
 constexpr int convert_quad = 4;  // neighbouring elements that a thread moves at once
-// Bytes of a tile's rows, of src's and of dst's.
-constexpr int convert_row = 256;
+// Bytes of a tile's rows, of src's and of dst's, by those of an element.
+constexpr int convert_row(int64_t bytes) { return bytes == 1 ? 128 : 256; }
 
 // src runs along j, dst along i; the axes are matrices.
 struct convert_tiles {
@@ -79,5 +88,6 @@ lockstep_status convert_from_f16(lockstep_queue& queue, const convert_job& job, 
 lockstep_status convert_from_bf16(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
 lockstep_status convert_from_f32(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
 lockstep_status convert_from_f64(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
+lockstep_status convert_integers(lockstep_queue& queue, const convert_job& job, int64_t from_bytes, int64_t to_bytes);
 
 }  // namespace lockstep::cuda

@@ -18,13 +18,13 @@ namespace lockstep::cuda {
 template <class E, class R>
 struct tile_shape {
   static constexpr int from = static_cast<int>(sizeof(E)), to = static_cast<int>(sizeof(R));
-  static constexpr int row = convert_row, cols = row / from, rows = row / to;
+  static constexpr int row = convert_row(to), cols = convert_row(from) / from, rows = row / to;
   static constexpr int across = cols / convert_quad, down = rows / convert_quad;  // quads; also chunks of a row of dst
   static constexpr int units = across * down, threads = units < 256 ? units : 256, each = units / threads;
   static constexpr int bytes = cols * row;
   // Of chunk c of row j.
   static __device__ __forceinline__ int place(int j, int c) {
-    constexpr int shift = to == 2 ? 2 : 1;
+    constexpr int shift = to == 1 ? 3 : to == 2 ? 2 : 1;
     const int mix = (j >> 2) ^ ((j & 3) << shift);
     return j * row + ((c ^ mix) & (down - 1)) * convert_quad * to;
   }
@@ -100,7 +100,9 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
       if (j >= cols_left || i >= rows_left) continue;
       R* const to = dst + static_cast<int64_t>(j) * plan.dst_ld + i;
       const unsigned char* const from = tile + shape::place(j, c / parts) + c % parts * 16;
-      if constexpr (sizeof(R) == 2)
+      if constexpr (sizeof(R) == 1)
+        *reinterpret_cast<uint32_t*>(to) = *reinterpret_cast<const uint32_t*>(from);
+      else if constexpr (sizeof(R) == 2)
         *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(from);
       else
         *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
@@ -231,7 +233,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
       uint32_t q = static_cast<uint32_t>(item);
       const uint32_t j = plan.by_share.split(q);
       quad<R> y;
-      memcpy(&y, __builtin_assume_aligned(tile + j * pitch + q * 4, sizeof(R) * 4 < 16 ? 8 : 16), sizeof y);
+      memcpy(&y, __builtin_assume_aligned(tile + j * pitch + q * 4, min(sizeof y, size_t{16})), sizeof y);
       store_some(dst + int64_t{j} * plan.long_ld + q * 4, long_here - static_cast<int>(q * 4), plan.whole_dst, y);
     }
   } else {
@@ -251,7 +253,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
     __syncthreads();  // the run of dst is in place before any thread reads it
     for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += narrow_threads * 4) {
       quad<R> y;
-      memcpy(&y, __builtin_assume_aligned(tile + i, sizeof(R) * 4 < 16 ? 8 : 16), sizeof y);
+      memcpy(&y, __builtin_assume_aligned(tile + i, min(sizeof y, size_t{16})), sizeof y);
       store_some(dst + i, all - i, plan.whole_dst, y);
     }
   }

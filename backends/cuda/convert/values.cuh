@@ -9,6 +9,21 @@
 
 namespace lockstep::cuda {
 
+// Elements of one byte, as those of quad.cuh.
+template <class T>
+requires(sizeof(T) == 1) __device__ __forceinline__ T element(const quad<T>& q, int j) {
+  const auto bits = static_cast<uint8_t>(q.word[0] >> 8 * j);
+  T x;
+  memcpy(&x, &bits, 1);
+  return x;
+}
+template <class T>
+requires(sizeof(T) == 1) __device__ __forceinline__ void set_element(quad<T>& q, int j, T x) {
+  uint8_t bits;
+  memcpy(&bits, &x, 1);
+  q.word[0] = (q.word[0] & ~(0xFFu << 8 * j)) | static_cast<uint32_t>(bits) << 8 * j;
+}
+
 // ---- arithmetic ------------------------------------------------------------------------
 // y of four elements as R.
 template <class R>
@@ -120,7 +135,9 @@ __device__ __forceinline__ quad<R> converted(const quad<E> (&x)[4], int lane, co
 template <class E>
 __device__ __forceinline__ quad<E> load_whole(const E* at) {
   quad<E> q;
-  if constexpr (sizeof(E) == 2) {
+  if constexpr (sizeof(E) == 1) {
+    q.word[0] = __ldg(reinterpret_cast<const uint32_t*>(at));
+  } else if constexpr (sizeof(E) == 2) {
     const uint2 x = __ldg(reinterpret_cast<const uint2*>(at));
     q.word[0] = x.x, q.word[1] = x.y;
   } else {
@@ -135,7 +152,9 @@ __device__ __forceinline__ quad<E> load_whole(const E* at) {
 // Chunks of a quad, in global or shared memory.
 template <class R>
 __device__ __forceinline__ void store_whole(void* at, const quad<R>& q) {
-  if constexpr (sizeof(R) == 2) {
+  if constexpr (sizeof(R) == 1) {
+    *static_cast<uint32_t*>(at) = q.word[0];
+  } else if constexpr (sizeof(R) == 2) {
     *static_cast<uint2*>(at) = make_uint2(q.word[0], q.word[1]);
   } else {
 #pragma unroll

@@ -1042,7 +1042,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce_axes(lockstep_co
  *            strides in elements, >= 1 where the axis is longer than one; rank 1 to 8.
  *            Axes may lie in any order in memory, on both sides: the transpose of a
  *            matrix is its strides in the other order.
- * Types      dtype (src) and result (dst): all (cuda: F16, BF16, F32, F64); they may be the same.
+ * Types      dtype (src) and result (dst): all; they may be the same.
  *            scale: any double, infinities and NaN too; 1 for a plain cast.
  * Exactness  x * scale is rounded to double, then to result, both to nearest even. With scale 1 the first step changes
  *            nothing; nor, for dtype F16, BF16 and F32, with any scale that is a float (at most 24 significant bits):
@@ -1060,7 +1060,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce_axes(lockstep_co
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      an axis of 0: nothing is touched, pointers may be NULL.
  * Errors     INVALID_ARGUMENT (a dtype or result that is none, a wrong rank, negative sizes,
- *            strides too small, overlap), UNSUPPORTED (integers on cuda), and those of lockstep_transpose.
+ *            strides too small, overlap), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/convert.* */
 typedef struct lockstep_convert_desc {
   size_t size; /* sizeof(lockstep_convert_desc) */
