@@ -27,6 +27,8 @@ const char* kind_name(kind k) {
     case kind::reduce_blocks: return "a reduction by blocks";
     case kind::sums: return "sums of two arrays";
     case kind::mean_variance: return "a mean and a variance";
+    case kind::reduce_several: return "several sums";
+    case kind::halo_fields: return "a halo exchange of several fields";
   }
   return "an unknown call";
 }
@@ -40,6 +42,8 @@ std::string kind_function(int64_t k) {
     case kind::reduce_blocks: return "lockstep_ranks_reduce_blocks";
     case kind::sums: return "lockstep_ranks_sums";
     case kind::mean_variance: return "lockstep_ranks_mean_variance";
+    case kind::reduce_several: return "lockstep_ranks_reduce_several";
+    case kind::halo_fields: return "lockstep_ranks_halo_fields";
     default: return kind_name(static_cast<kind>(k));
   }
 }

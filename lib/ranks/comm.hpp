@@ -75,7 +75,9 @@ enum class kind : uint64_t {
   destroy,
   reduce_blocks,
   sums,
-  mean_variance
+  mean_variance,
+  reduce_several,
+  halo_fields
 };
 const char* kind_name(kind k);
 // The function that a kind of call is made with, "lockstep_ranks_permute".

@@ -120,7 +120,7 @@ void ghosts::build(lockstep_comm& comm, workspace& memory, const grid& g, lockst
             const box there = intersection(to, t.without);
             if (!there.empty() && there.elements() == to.elements()) continue;
             const item i{owner, r, key++, static_cast<size_t>(part.elements()) * g.element_bytes, pieces.size()};
-            pieces.push_back({number, part, to});
+            pieces.push_back({number, part, to, t.field});
             if (const int32_t a = owner - comm.first(), b = r - comm.first(); comm.mine(owner) && comm.mine(r))
               comm.devices->reserve(a, b, comm.devices->packed_between(a, b, true), i.bytes);
             if (comm.mine(owner)) all.sends(comm, i);
@@ -138,8 +138,11 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
   lockstep_comm& comm = *x.plan.comm;
   const auto bytes = static_cast<int64_t>(g.element_bytes);
   const auto seat = [&](int32_t rank) { return rank - comm.first(); };
+  const auto block_of = [&](const item& i) -> const placed& {
+    return from[pieces[i.index].field * static_cast<size_t>(comm.seats) + static_cast<size_t>(seat(i.from))];
+  };
   const auto source = [&](const item& i) {
-    const placed& at = from[static_cast<size_t>(seat(i.from))];
+    const placed& at = block_of(i);
     return std::pair{at.data + offset_of(pieces[i.index].source, g.of(i.from), at.strides.data()) * bytes, at.strides};
   };
   const auto place = [&](const item& i) {
@@ -161,7 +164,7 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
   // Ghosts are interleaved with the block's own elements, so one call for all would be refused as an overlap.
   work.local = [&](const item& out, const item& in) {
     const int32_t sender = seat(out.from), receiver = seat(in.to);
-    const placed& a = from[static_cast<size_t>(sender)];
+    const placed& a = block_of(out);
     const plane way = comm.devices->packed_between(sender, receiver, a.there && to[pieces[in.index].target].there);
     const box& part = pieces[out.index].source;
     const auto pack = [&comm, &g, &a, &out, sender, bytes](const box& band, char* packed) {
@@ -177,7 +180,9 @@ task ghosts::run(execution& x, const grid& g, const std::vector<placed>& from, c
   co_await step;
 }
 
-void halo_plan::place(execution& x, const lockstep_part*, const lockstep_part* dst) { x.to = x.read(dst, "dst", g); }
+void halo_plan::place(execution& x, const lockstep_part*, const lockstep_part* dst) {
+  x.to = x.read_several(dst, "dst", nullptr, fields, g);
+}
 
 task halo_plan::run(execution& x) {
   lockstep_comm& comm = *x.plan.comm;
@@ -185,7 +190,7 @@ task halo_plan::run(execution& x) {
   const auto bytes = static_cast<int64_t>(g.element_bytes);
   std::vector<placed> with_ghosts;
   for (const ghosts::target& t : around.targets) {
-    placed at = blocks[static_cast<size_t>(t.rank - comm.first())];
+    placed at = blocks[t.field * static_cast<size_t>(comm.seats) + static_cast<size_t>(t.rank - comm.first())];
     if (at.data != nullptr) at.data += offset_of(t.wanted, g.of(t.rank), at.strides.data()) * bytes;
     with_ghosts.push_back(at);
   }
@@ -220,10 +225,11 @@ task halo_plan::run(execution& x) {
 using namespace lockstep;
 using namespace lockstep::ranks;
 
-extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockstep_grid* given, const int64_t* width,
-                                               lockstep_boundary boundary, double value,
-                                               const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::halo, options, plan, [&](lockstep_ranks_plan& out, described& d) {
+namespace {
+lockstep_status make_halo(lockstep_comm* comm, kind k, const lockstep_grid* given, const int64_t* width,
+                          lockstep_boundary boundary, double value, int32_t fields, const lockstep_options* options,
+                          lockstep_ranks_plan** plan) {
+  return make_plan(comm, k, options, plan, [&](lockstep_ranks_plan& out, described& d) {
     auto made = std::make_unique<halo_plan>();
     halo_plan& p = *made;
     out.op = std::move(made);
@@ -231,6 +237,10 @@ extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockst
     p.g.describe(d, "grid");
     p.boundary = boundary;
     p.value = value;
+    p.fields = fields;
+    d.add("fields", fields);
+    if (fields < 1 || fields > most_arrays)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "fields is {}; give 1 to {}", fields, most_arrays);
     d.add("boundary", boundary);
     int64_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);
@@ -255,7 +265,22 @@ extern "C" lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockst
         t.wanted.low[k] -= p.width[k];
         t.wanted.length[k] += 2 * p.width[k];
       }
-      list.push_back(t);
+      for (; t.field < static_cast<size_t>(fields); ++t.field) list.push_back(t);
     });
   });
+}
+}  // namespace
+
+extern "C" {
+lockstep_status lockstep_ranks_halo(lockstep_comm* comm, const lockstep_grid* grid, const int64_t* width,
+                                    lockstep_boundary boundary, double value, const lockstep_options* options,
+                                    lockstep_ranks_plan** plan) {
+  return make_halo(comm, kind::halo, grid, width, boundary, value, 1, options, plan);
+}
+
+lockstep_status lockstep_ranks_halo_fields(lockstep_comm* comm, const lockstep_grid* grid, const int64_t* width,
+                                           lockstep_boundary boundary, double value, int32_t fields,
+                                           const lockstep_options* options, lockstep_ranks_plan** plan) {
+  return make_halo(comm, kind::halo_fields, grid, width, boundary, value, fields, options, plan);
+}
 }

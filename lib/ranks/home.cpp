@@ -228,10 +228,20 @@ void reduce_plan::take_blocks_as_leaves() {
   home.cuts[0] = even_cuts(home.shape[0], blocks, leaf);
   home.rank_of = src.rank_of;
   home.block_of = src.block_of;
-  kept_axes = {};
+  kept_axes = block_kept_axes = {};
   reduced_axes = {0};
   cut_axis = 0;
   blocks_stay = true;
+  if (several.empty()) return;
+  // Each sum is a sequence.
+  const auto sums = static_cast<int64_t>(several.size());
+  home.rank = 2;
+  home.shape = {sums, home.shape[0]};
+  home.parts = {1, blocks};
+  home.cuts[1] = std::exchange(home.cuts[0], {0, sums});
+  kept_axes = {0};
+  reduced_axes = {1};
+  cut_axis = 1;
 }
 
 }  // namespace lockstep::ranks

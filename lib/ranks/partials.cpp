@@ -55,7 +55,7 @@ lockstep_status partial_work::call(const reduce_seat& s, const wanted& w, const 
 template <class Visit>
 void partial_work::each_array(const reduce_seat& s, const Visit& visit) const {
   visit(s.view, 0);
-  if (plan.pairs()) visit(s.other, 1);
+  if (s.other.data != nullptr) visit(s.other, 1);
 }
 
 // Elements [first, first + length) of every sequence here, one call for each run of sequences with one stride.
@@ -228,15 +228,33 @@ void partial_work::compute_digest(const reduce_seat& s) const {
   });
 }
 
-void partial_work::compute(reduce_seat& s) const {
-  if (plan.by_blocks) {
-    auto* total = reinterpret_cast<double*>(s.partials.data());
-    *total = plan.kind().by == lib::join::product ? 1 : 0;
-    if (const int64_t n = plan.block_of(s.rank).elements(); n > 0)
-      over_runs(s, {plan.terms, lib::value_of(plan.reduction), LOCKSTEP_F64}, s.first, n,
-                reinterpret_cast<char*>(total));
+// By blocks: the sums of the block's elements.
+void partial_work::compute_block(const reduce_seat& s) const {
+  auto* total = reinterpret_cast<double*>(s.partials.data());
+  std::fill_n(total, s.sequences, plan.kind().by == lib::join::product ? 1.0 : 0.0);
+  const int64_t n = plan.block_of(s.rank).elements();
+  if (n == 0) return;
+  if (plan.several.empty()) {
+    over_runs(s, {{}, lib::value_of(plan.reduction), LOCKSTEP_F64}, s.first, n, reinterpret_cast<char*>(total));
     return;
   }
+  const int64_t end = s.kept.low[0] + s.sequences;
+  auto array = s.views.begin();
+  for (int64_t q = 0; q < end; ++q) {
+    const lockstep_ranks_term& t = plan.several[static_cast<size_t>(q)];
+    reduce_seat one;
+    one.seat = s.seat, one.rank = s.rank, one.sequences = 1;
+    one.view = *array++;
+    wanted w{{}, LOCKSTEP_SUM, LOCKSTEP_F64};
+    if (t.op == LOCKSTEP_SUMS) w.terms = static_cast<lockstep_sums_kind>(t.of);
+    if (t.op != LOCKSTEP_SUMS) w.reduction = static_cast<lockstep_reduction>(t.of);
+    if (is_pair(t)) one.other = *array++;
+    if (q >= s.kept.low[0]) over_runs(one, w, 0, n, reinterpret_cast<char*>(total + (q - s.kept.low[0])));
+  }
+}
+
+void partial_work::compute(reduce_seat& s) const {
+  if (plan.by_blocks) return compute_block(s);
   switch (plan.how) {
     case family::tree: return compute_forest<double>(s);
     case family::moments: return compute_forest<order::moments>(s);

@@ -42,6 +42,19 @@ std::vector<placed> execution::read(const lockstep_part* parts, const char* name
   return read(parts, name, plan.comm->first(), plan.comm->seats, [&](int32_t rank) { return g.of(rank); });
 }
 
+std::vector<placed> execution::read_several(const lockstep_part* parts, const char* name, const char* second,
+                                            int64_t arrays, const grid& g) {
+  std::vector<placed> all = read(parts, name, g);
+  for (int64_t k = 1; k < arrays; ++k) {
+    const auto* at = reinterpret_cast<const char*>(parts);
+    if (at != nullptr) at += static_cast<size_t>(k * plan.comm->seats) * parts->size;
+    const std::string called = second != nullptr ? second : format_text("array {} of {}", k, name);
+    const auto more = read(reinterpret_cast<const lockstep_part*>(at), called.c_str(), g);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides) {
   if (lengths.empty()) return;

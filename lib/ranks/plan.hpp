@@ -17,6 +17,8 @@ struct placed {
   void* stream = nullptr;  // the caller's
 };
 
+constexpr int32_t most_arrays = 1024;  // of one plan
+
 // Throws the failure of a lockstep call.
 inline void require_ok(lockstep_status status) {
   if (status != LOCKSTEP_OK) throw error{status, lockstep_last_error()};
@@ -66,6 +68,9 @@ struct execution {
   placed read_one(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
   // Reads the blocks of a grid.
   std::vector<placed> read(const lockstep_part* parts, const char* name, const grid& g);
+  // The same of several arrays, one array's parts behind the other's. second: what errors call the second of two.
+  std::vector<placed> read_several(const lockstep_part* parts, const char* name, const char* second, int64_t arrays,
+                                   const grid& g);
   template <class BoxOf>
   std::vector<placed> read(const lockstep_part* parts, const char* name, int32_t first, int32_t seats,
                            const BoxOf& box_of) {

@@ -100,7 +100,25 @@ void check_types(const reduce_plan& p) {
   lockstep_context_destroy(context);
   if (status != LOCKSTEP_OK) throw error{status, text};
 }
+
+void check_term(size_t i, const lockstep_ranks_term& t, described& d) {
+  d.add(format_text("terms[{}].op", i), t.op);
+  d.add(format_text("terms[{}].of", i), t.of);
+  const bool of_one_array = (t.op == LOCKSTEP_REDUCE && (t.of == LOCKSTEP_SUM || t.of == LOCKSTEP_NAN_SUM)) ||
+                            (t.op == LOCKSTEP_SQUARE_SUM && t.of == LOCKSTEP_SUM_OF_SQUARES);
+  if (!of_one_array && !(t.op == LOCKSTEP_SUMS && t.of >= LOCKSTEP_SUMS_DOT && t.of <= LOCKSTEP_SUMS_ABSOLUTE))
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "terms[{}] is op {} of {}; give LOCKSTEP_REDUCE of SUM or NAN_SUM, LOCKSTEP_SQUARE_SUM of SUM_OF_SQUARES, or "
+         "LOCKSTEP_SUMS of DOT, SQUARED_DIFFERENCES, ABSOLUTE_DIFFERENCES or ABSOLUTE",
+         i, static_cast<int>(t.op), t.of);
+}
 }  // namespace
+
+int64_t reduce_plan::inputs() const {
+  if (several.empty()) return arrays();
+  const auto pairs = std::count_if(several.begin(), several.end(), is_pair);
+  return static_cast<int64_t>(several.size()) + pairs;
+}
 
 // The one reduced axis that a grid cuts; -1 if it cuts none, -2 if a rank's part of a sequence is not contiguous.
 int reduce_plan::run_axis(const grid& g) const {
@@ -123,6 +141,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   d.add("axes", axes);
   d.add("dst (0: NULL)", to != nullptr);
   d.add("correction", correction);
+  for (size_t i = 0; i < several.size(); ++i) check_term(i, several[i], d);
   check_types(*this);
   if (lockstep_dtype_kind(dtype) != 'f') reduction = lib::of_numbers(reduction);
   if (by_blocks && !kind().ordered(dtype))
@@ -151,7 +170,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   block_axes = reduced_axes;
   block_kept_axes = kept_axes;
   src.limit_pieces(comm, "src", "a smaller shape or another number of ranks");
-  if (by_blocks && src.rank_of.size() > 1)
+  if (by_blocks && (src.rank_of.size() > 1 || !several.empty()))
     take_blocks_as_leaves();
   else
     choose_home(comm, plan), by_blocks = false;  // the order of a grid of one block is that of the array
@@ -357,14 +376,7 @@ void reduce_plan::build_pass(lockstep_comm& comm, workspace& memory, reduce_pass
 }
 
 void reduce_plan::place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) {
-  x.from = x.read(src_parts, "src", src);
-  if (pairs()) {
-    const lockstep_comm& comm = *x.plan.comm;
-    const auto* seats = reinterpret_cast<const char*>(src_parts);
-    if (seats != nullptr) seats += static_cast<size_t>(comm.seats) * src_parts->size;
-    const auto others = x.read(reinterpret_cast<const lockstep_part*>(seats), "other", src);
-    x.from.insert(x.from.end(), others.begin(), others.end());
-  }
+  x.from = x.read_several(src_parts, "src", several.empty() ? "other" : nullptr, inputs(), src);
   x.to = x.read(dst_parts, "dst", x.plan.comm->first(), x.plan.comm->seats,
                 [&](int32_t rank) { return as_given(everywhere ? kept.whole() : dst.of(rank)); });
 }
@@ -425,6 +437,26 @@ lockstep_status lockstep_ranks_reduce(lockstep_comm* comm, const lockstep_grid* 
                                       const lockstep_grid* dst, const lockstep_options* options,
                                       lockstep_ranks_plan** plan) {
   return make_reduction(comm, kind::reduce, src, reduction, {}, dtype, result, axes, 0, dst, options, plan);
+}
+
+lockstep_status lockstep_ranks_reduce_several(lockstep_comm* comm, const lockstep_grid* src,
+                                              const lockstep_ranks_term* terms, int32_t count, lockstep_dtype dtype,
+                                              lockstep_dtype result, const lockstep_options* options,
+                                              lockstep_ranks_plan** plan) {
+  return make_plan(comm, kind::reduce_several, options, plan, [&](lockstep_ranks_plan& out, described& d) {
+    auto made = std::make_unique<reduce_plan>();
+    reduce_plan& p = *made;
+    out.op = std::move(made);
+    if (count < 1 || count > most_arrays)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "count is {}; give 1 to {}", count, most_arrays);
+    if (terms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "terms is NULL; pass count of them");
+    p.several.assign(terms, terms + count);
+    p.reduction = LOCKSTEP_SUM;
+    p.dtype = dtype;
+    p.result = result;
+    p.by_blocks = true;
+    p.build(*comm, out, src, 0, nullptr, d);
+  });
 }
 
 lockstep_status lockstep_ranks_reduce_blocks(lockstep_comm* comm, const lockstep_grid* src,

@@ -30,6 +30,10 @@ struct sequence_view {
   int64_t element_stride = 1;
 };
 
+inline bool is_pair(const lockstep_ranks_term& t) {
+  return t.op == LOCKSTEP_SUMS && t.of <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
+}
+
 // A seat's work on the sequences of one pass.
 struct reduce_seat {
   int32_t seat = 0, rank = 0;
@@ -46,7 +50,8 @@ struct reduce_seat {
   buffer results;                         // unless every rank gets all results
   buffer scratch;                         // a stretch of one sequence, or results of a call
   buffer magnitudes, exponents, plain;    // NORM2 of f64, second pass
-  sequence_view view, other;              // other: of the second array
+  sequence_view view, other;              // other: of the second array; no data if there is none
+  std::vector<sequence_view> views;       // of the arrays of lockstep_ranks_reduce_several
 };
 
 // The sequences are reduced a part at a time, so that memory and messages stay small.
@@ -84,8 +89,10 @@ struct reduce_plan : operation {
   int64_t length = 1;  // of a sequence
   int32_t members = 1;
   lockstep_reduction reduction{};
-  std::optional<lockstep_sums_kind> terms;  // of lockstep_ranks_sums, added as SUM adds elements
-  int64_t correction = 0;                   // of MEAN_VARIANCE
+  std::optional<lockstep_sums_kind> terms;   // of lockstep_ranks_sums, added as SUM adds elements
+  int64_t correction = 0;                    // of MEAN_VARIANCE
+  std::vector<lockstep_ranks_term> several;  // of lockstep_ranks_reduce_several: a sequence each, by blocks
+  int64_t inputs() const;                    // the arrays that an execution is given
   bool pairs() const { return terms && *terms <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES; }
   lockstep_dtype dtype{}, result{};
   family how{};
@@ -133,7 +140,7 @@ struct reduce_plan : operation {
            kind().of != lib::term::truth;
   }
   // One call gives the results. Not where one may overflow: it would not tell which. A digest is computed on the CPU.
-  bool alone() const { return members == 1 && !may_overflow() && how != family::digest; }
+  bool alone() const { return members == 1 && !may_overflow() && how != family::digest && several.empty(); }
 
  private:
   int run_axis(const grid& g) const;
@@ -211,6 +218,7 @@ struct partial_work {
   template <class T>
   void compute_forest(const reduce_seat& s) const;
   void compute_digest(const reduce_seat& s) const;
+  void compute_block(const reduce_seat& s) const;
   void scaled_block(const reduce_seat& s, double down) const;
   void gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const;
   template <class T>

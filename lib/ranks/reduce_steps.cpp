@@ -181,6 +181,9 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
   for (reduce_seat& s : pass.seats)
     if (s.sequences > 0) {
       const auto seat = static_cast<size_t>(s.seat), other = seat + static_cast<size_t>(comm.seats);
+      s.views.clear();
+      for (size_t array = seat; !several.empty() && array < views.size(); array += static_cast<size_t>(comm.seats))
+        s.views.push_back(views[array]);
       s.view = view_of_slice(*this, views[seat], kept.of_block(s.kept_block), s.kept);
       if (pairs()) s.other = view_of_slice(*this, views[other], kept.of_block(s.kept_block), s.kept);
     }

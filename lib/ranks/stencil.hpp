@@ -13,10 +13,12 @@ struct ghosts {
   struct target {
     int32_t rank;
     box wanted, without;  // without: the part that is already there
+    size_t field = 0;     // of several arrays on one grid
   };
   struct piece {
     size_t target;
     box source, place;  // in the array; in the target's space
+    size_t field;
   };
   std::vector<target> targets;  // of this process's seats
   std::vector<piece> pieces;    // indexed by item::index
@@ -26,7 +28,7 @@ struct ghosts {
   void build(lockstep_comm& comm, workspace& memory, const grid& g, lockstep_boundary boundary,
              const std::array<int64_t, LOCKSTEP_MAX_RANK>& reach,
              const std::function<void(int32_t, std::vector<target>&)>& targets_of);
-  // to: the memory of each target of this process, and its strides.
+  // from: of each seat its blocks, field by field. to: the memory of each target of this process, and its strides.
   task run(execution& x, const grid& g, const std::vector<placed>& from, const std::vector<placed>& to,
            const std::function<void()>& meanwhile);
 };
@@ -35,6 +37,7 @@ struct halo_plan : operation {
   grid g;
   lockstep_boundary boundary{};
   double value = 0;
+  int32_t fields = 1;
   std::array<int64_t, LOCKSTEP_MAX_RANK> width{};
   ghosts around;
   void place(execution& x, const lockstep_part* src, const lockstep_part* dst) override;

@@ -221,6 +221,146 @@ TEST(Blocks, TheOrderOfTheGrid) {
     }
 }
 
+// Several sums at once, of arrays drawn from three; short messages cut them into passes.
+void check_several(lockstep_dtype dtype, lockstep_dtype result, int32_t ranks, uint64_t seed) {
+  std::mt19937_64 shapes(seed);
+  std::vector<int64_t> shape;
+  for (size_t k = 0; k < 1 + seed % 3; ++k)
+    shape.push_back(static_cast<int64_t>(shapes() % (seed % 3 == 0 ? 60000 : 60)));
+  int64_t n = 1;
+  for (const int64_t x : shape) n *= x;
+  const size_t bytes = lockstep_dtype_bytes(dtype), result_bytes = lockstep_dtype_bytes(result);
+  const std::vector<int32_t> parts = draw_parts(shape.size(), ranks, shapes);
+  std::vector<std::vector<unsigned char>> wholes;
+  for (uint64_t k = 0; k < 3; ++k) wholes.push_back(data_of(dtype, n, "special", seed + k));
+  constexpr lockstep_ranks_term kinds[] = {{LOCKSTEP_REDUCE, LOCKSTEP_SUM},
+                                           {LOCKSTEP_REDUCE, LOCKSTEP_NAN_SUM},
+                                           {LOCKSTEP_SQUARE_SUM, LOCKSTEP_SUM_OF_SQUARES},
+                                           {LOCKSTEP_SUMS, LOCKSTEP_SUMS_DOT},
+                                           {LOCKSTEP_SUMS, LOCKSTEP_SUMS_SQUARED_DIFFERENCES},
+                                           {LOCKSTEP_SUMS, LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES},
+                                           {LOCKSTEP_SUMS, LOCKSTEP_SUMS_ABSOLUTE}};
+  std::vector<lockstep_ranks_term> terms(1 + shapes() % 9);
+  std::vector<size_t> arrays;  // which of the three, term by term
+  for (lockstep_ranks_term& t : terms) {
+    t = kinds[shapes() % std::size(kinds)];
+    arrays.push_back(shapes() % 3);
+    if (t.op == LOCKSTEP_SUMS && t.of != LOCKSTEP_SUMS_ABSOLUTE) arrays.push_back(shapes() % 3);
+  }
+  changes with;
+  const int64_t message = shapes() % 2 == 0 ? 0 : 100;
+  with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message; };
+  run(
+      shapes() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, shapes),
+      [&](member& m) {
+        std::mt19937_64 draw(seed);
+        drawn_grid grid = draw_grid(bytes, shape, parts, m.ranks, draw);
+        lockstep_grid by_number = *grid.get();
+        by_number.order = nullptr;
+        int32_t blocks = 1;
+        for (const int32_t p : parts) blocks *= p;
+        std::vector<unsigned char> want(terms.size() * result_bytes);
+        for (size_t t = 0, a = 0; t < terms.size(); ++t) {
+          const bool pair = terms[t].op == LOCKSTEP_SUMS && terms[t].of != LOCKSTEP_SUMS_ABSOLUTE;
+          const size_t first = arrays[a++], second = pair ? arrays[a++] : first;
+          std::vector<double> sums;
+          for (int32_t b = 0; b < blocks; ++b) {
+            block x(by_number, b, false), y(by_number, b, false);
+            x.fill(by_number, wholes[first].data()), y.fill(by_number, wholes[second].data());
+            double sum = 0;
+            if (terms[t].op == LOCKSTEP_SUMS) {
+              lockstep_sums_desc d = lockstep_sums_full(static_cast<lockstep_sums_kind>(terms[t].of), dtype, x.elements,
+                                                        pair ? y.part.data : nullptr);
+              EXPECT_EQ(lockstep_sums(m.context, &d, x.part.data, &sum, nullptr), LOCKSTEP_OK);
+            } else {
+              const lockstep_reduce_desc d =
+                  lockstep_reduce_full(static_cast<lockstep_reduction>(terms[t].of), dtype, x.elements, 1);
+              EXPECT_EQ(terms[t].op == LOCKSTEP_REDUCE ? lockstep_reduce(m.context, &d, x.part.data, &sum, nullptr)
+                                                       : lockstep_square_sum(m.context, &d, x.part.data, &sum, nullptr),
+                        LOCKSTEP_OK);
+            }
+            sums.push_back(sum);
+          }
+          const double all = tree(sums, 0, sums.size());
+          const auto rounded = static_cast<float>(all);
+          const uint64_t nan = 0x7FF8000000000000u;
+          const uint32_t nan_f32 = 0x7FC00000u;
+          const void* from = result == LOCKSTEP_F64 ? std::isnan(all) ? static_cast<const void*>(&nan) : &all
+                             : std::isnan(all)      ? static_cast<const void*>(&nan_f32)
+                                                    : &rounded;
+          std::memcpy(want.data() + t * result_bytes, from, result_bytes);
+        }
+        std::vector<block> in, out;
+        for (const size_t a : arrays)
+          for (int32_t s = 0; s < m.seats; ++s)
+            in.emplace_back(*grid.get(), m.first + s, draw() % 2 == 0).fill(*grid.get(), wholes[a].data());
+        const std::vector<int64_t> results = {static_cast<int64_t>(terms.size())};
+        for (int32_t s = 0; s < m.seats; ++s) out.emplace_back(result_bytes, results, false);
+        const std::string about =
+            format_text("{} terms, {} ranks, seed {}: {}", terms.size(), m.ranks, seed, grid.text);
+        lockstep_ranks_plan* plan = nullptr;
+        ASSERT_EQ(lockstep_ranks_reduce_several(m.comm, grid.get(), terms.data(), static_cast<int32_t>(terms.size()),
+                                                dtype, result, nullptr, &plan),
+                  LOCKSTEP_OK)
+            << about << lockstep_last_error();
+        if (message == 0) {  // as many messages as of one
+          lockstep_ranks_plan* one = nullptr;
+          ASSERT_EQ(lockstep_ranks_reduce_blocks(m.comm, grid.get(), LOCKSTEP_SUM, dtype, result, nullptr, &one),
+                    LOCKSTEP_OK);
+          lockstep_ranks_cost all{}, single{};
+          all.size = single.size = sizeof all;
+          EXPECT_EQ(lockstep_ranks_estimate(plan, nullptr, &all), LOCKSTEP_OK);
+          EXPECT_EQ(lockstep_ranks_estimate(one, nullptr, &single), LOCKSTEP_OK);
+          EXPECT_TRUE(blocks == 1 || all.messages == single.messages) << about;
+          lockstep_ranks_plan_destroy(one);
+        }
+        for (int round = 0; round < 2; ++round) {
+          EXPECT_EQ(execute(m, plan, &in, &out), LOCKSTEP_OK) << about << ": " << lockstep_last_error();
+          for (const block& b : out) EXPECT_EQ(b.compare(results, want.data()), "") << about;
+        }
+        lockstep_ranks_plan_destroy(plan);
+      },
+      with);
+}
+
+TEST(Blocks, SeveralSumsAtOnce) {
+  for (const int32_t ranks : rank_counts())
+    for (uint64_t seed = 0; seed < (ranks > 5 ? 2u : 6u); ++seed) {
+      check_several(LOCKSTEP_F32, LOCKSTEP_F64, ranks, seed);
+      check_several(LOCKSTEP_F64, LOCKSTEP_F32, ranks, seed + 10);
+      check_several(LOCKSTEP_F16, LOCKSTEP_F64, ranks, seed + 20);
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(Blocks, SeveralSumsThatAreRefused) {
+  run(one_each(over_mpi() ? rank_counts()[0] : 2), [&](member& m) {
+    const int64_t shape[] = {100};
+    const lockstep_grid g = lockstep_grid_slabs(8, 1, shape, m.ranks);
+    const auto make = [&](const lockstep_ranks_term* terms, int32_t count, lockstep_dtype dtype) {
+      lockstep_ranks_plan* plan = nullptr;
+      const lockstep_status status = lockstep_ranks_reduce_several(
+          m.comm, &g, terms, count, dtype, lockstep_default_result(LOCKSTEP_SUM, dtype), nullptr, &plan);
+      EXPECT_EQ(plan, nullptr);
+      return std::pair{status, std::string(lockstep_last_error())};
+    };
+    const lockstep_ranks_term good{LOCKSTEP_REDUCE, LOCKSTEP_SUM};
+    for (const lockstep_ranks_term wrong : {lockstep_ranks_term{LOCKSTEP_REDUCE, LOCKSTEP_PROD},
+                                            {LOCKSTEP_SQUARE_SUM, LOCKSTEP_NORM2},
+                                            {LOCKSTEP_SUMS, LOCKSTEP_SUMS_DIGEST},
+                                            {LOCKSTEP_SUMS, -1},
+                                            {LOCKSTEP_SCAN, 0}}) {
+      const lockstep_ranks_term two[] = {good, wrong};
+      const auto [status, text] = make(two, 2, LOCKSTEP_F64);
+      EXPECT_EQ(status, LOCKSTEP_INVALID_ARGUMENT);
+      EXPECT_NE(text.find("terms[1] is op"), std::string::npos) << text;
+    }
+    EXPECT_NE(make(&good, 0, LOCKSTEP_F64).second.find("count is 0"), std::string::npos);
+    EXPECT_NE(make(nullptr, 1, LOCKSTEP_F64).second.find("terms is NULL"), std::string::npos);
+    EXPECT_EQ(make(&good, 1, LOCKSTEP_I64).first, LOCKSTEP_UNSUPPORTED);
+  });
+}
+
 TEST(Blocks, WhatHasNoOrderIsRefused) {
   run(one_each(over_mpi() ? rank_counts()[0] : 2), [&](member& m) {
     const int64_t shape[] = {100};

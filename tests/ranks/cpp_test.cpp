@@ -81,6 +81,16 @@ TEST(Cpp, OptionsScalarsAndGhosts) {
   ranks::halo(world, line, width, LOCKSTEP_BOUNDARY_WRAP).execute(nullptr, parts.data());
   EXPECT_EQ(memory[0], (std::vector<double>{5, 0, 1, 2, 3}));
   EXPECT_EQ(memory[1], (std::vector<double>{2, 3, 4, 5, 0}));
+  std::vector<double> other[2] = {{9, 10, 11, 12, 9}, {9, 13, 14, 15, 9}};
+  std::vector<lockstep_part> fields = parts;
+  for (std::int32_t r = 0; r < 2; ++r) {
+    memory[static_cast<std::size_t>(r)].front() = memory[static_cast<std::size_t>(r)].back() = -1;
+    fields.push_back(line.with_ghosts(r, width, other[r].data()));
+  }
+  ranks::halo_fields(world, line, width, LOCKSTEP_BOUNDARY_WRAP, 2).execute(nullptr, fields.data());
+  EXPECT_EQ(memory[0], (std::vector<double>{5, 0, 1, 2, 3}));
+  EXPECT_EQ(other[0], (std::vector<double>{15, 10, 11, 12, 13}));
+  EXPECT_EQ(other[1], (std::vector<double>{12, 13, 14, 15, 10}));
 
   // A workspace named with the plan is asked for at each execution.
   lockstep_options own = lockstep_options_defaults();
@@ -98,6 +108,15 @@ TEST(Cpp, OptionsScalarsAndGhosts) {
   both.insert(both.end(), parts.begin(), parts.end());
   ranks::sums<float>(world, line, LOCKSTEP_SUMS_DOT, 1).execute(both.data(), totals.data());
   for (const float result : results) EXPECT_EQ(result, 55.0f);
+  std::vector<lockstep_part> three = parts;
+  for (int k = 0; k < 2; ++k) three.insert(three.end(), parts.begin(), parts.end());
+  float many[2][2];
+  const std::int64_t two_results = 2;
+  const std::array<lockstep_part, 2> into = {lockstep_part_packed(many[0], 1, &two_results),
+                                             lockstep_part_packed(many[1], 1, &two_results)};
+  ranks::reduce_several<float>(world, line, {ranks::sum, ranks::dot}).execute(three.data(), into.data());
+  for (const auto& results_of : many)
+    EXPECT_EQ((std::vector<float>{results_of[0], results_of[1]}), (std::vector<float>{15, 55}));
   double pairs[2][2];
   const std::int64_t two = 2;
   const std::array<lockstep_part, 2> to = {lockstep_part_packed(pairs[0], 1, &two),

@@ -151,8 +151,12 @@ TEST(Halo, AnyGrid) {
       const std::vector<int32_t> parts = draw_parts(rank, ranks, shapes);
       int64_t n = 1;
       for (const int64_t x : shape) n *= x;
-      const std::vector<unsigned char> whole = data_of(LOCKSTEP_F64, n, "", seed);
+      const auto fields = static_cast<int32_t>(1 + shapes() % 3);
+      std::vector<std::vector<unsigned char>> wholes;
+      for (int32_t f = 0; f < fields; ++f)
+        wholes.push_back(data_of(LOCKSTEP_F64, n, "", seed + static_cast<uint64_t>(f)));
       run(shapes() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, shapes), [&](member& m) {
+        const auto whole_of = [&](size_t i) { return wholes[i / static_cast<size_t>(m.seats)].data(); };
         std::mt19937_64 draw(seed);
         drawn_grid grid = draw_grid(8, shape, parts, m.ranks, draw);
         const std::string about = format_text("{} by {}, boundary {}, {} ranks, seed {}: {}", joined(shape, "x"),
@@ -161,12 +165,12 @@ TEST(Halo, AnyGrid) {
           std::vector<int64_t> low, length, all;
           std::vector<double> memory;
         };
-        std::vector<padded> blocks(static_cast<size_t>(m.seats));
+        std::vector<padded> blocks(static_cast<size_t>(fields * m.seats));  // field by field
         std::vector<lockstep_part> parts_of;
         const double untouched = -12345.0;
-        for (int32_t s = 0; s < m.seats; ++s) {
-          const block plain(*grid.get(), m.first + s, false);
-          padded& b = blocks[static_cast<size_t>(s)];
+        for (size_t number = 0; number < blocks.size(); ++number) {
+          const block plain(*grid.get(), m.first + static_cast<int32_t>(number) % m.seats, false);
+          padded& b = blocks[number];
           b.low = plain.low, b.length = plain.length;
           int64_t total = 1, stride = 1, first = 0;
           lockstep_part p{};
@@ -188,18 +192,22 @@ TEST(Halo, AnyGrid) {
               left /= b.length[k];
               step *= shape[k];
             }
-            std::memcpy(static_cast<double*>(p.data) + here, whole.data() + static_cast<size_t>(there) * 8, 8);
+            std::memcpy(static_cast<double*>(p.data) + here, whole_of(number) + static_cast<size_t>(there) * 8, 8);
           }
           parts_of.push_back(p);
         }
         lockstep_ranks_plan* plan = nullptr;
-        ASSERT_EQ(lockstep_ranks_halo(m.comm, grid.get(), width.data(), boundary, 0.5, nullptr, &plan), LOCKSTEP_OK)
+        ASSERT_EQ(fields == 1 ? lockstep_ranks_halo(m.comm, grid.get(), width.data(), boundary, 0.5, nullptr, &plan)
+                              : lockstep_ranks_halo_fields(m.comm, grid.get(), width.data(), boundary, 0.5, fields,
+                                                           nullptr, &plan),
+                  LOCKSTEP_OK)
             << about << lockstep_last_error();
         std::vector<std::unique_ptr<mirror>> mirrors;
         std::vector<lockstep_part> mirrored;
         for (size_t s = 0; s < blocks.size(); ++s) {
           std::vector<double>& memory = blocks[s].memory;
-          mirrors.push_back(std::make_unique<mirror>(m, static_cast<int32_t>(s), memory.data(), memory.size() * 8));
+          mirrors.push_back(
+              std::make_unique<mirror>(m, static_cast<int32_t>(s) % m.seats, memory.data(), memory.size() * 8));
           mirrored.push_back(mirrors.back()->of(parts_of[s]));
         }
         ASSERT_EQ(lockstep_ranks_execute(plan, nullptr, mirrored.data(), nullptr), LOCKSTEP_OK)
@@ -207,9 +215,9 @@ TEST(Halo, AnyGrid) {
         for (const auto& one : mirrors) one->back();
         mirrors.clear();
         lockstep_ranks_plan_destroy(plan);
-        for (int32_t s = 0; s < m.seats; ++s) {
-          const padded& b = blocks[static_cast<size_t>(s)];
-          if (parts_of[static_cast<size_t>(s)].data == nullptr) continue;
+        for (size_t number = 0; number < blocks.size(); ++number) {
+          const padded& b = blocks[number];
+          if (parts_of[number].data == nullptr) continue;
           for (size_t i = 0; i < b.memory.size(); ++i) {
             auto left = static_cast<int64_t>(i);
             int64_t there = 0, step = 1;
@@ -227,8 +235,9 @@ TEST(Halo, AnyGrid) {
               step *= shape[k];
             }
             double want = boundary == LOCKSTEP_BOUNDARY_CONSTANT ? 0.5 : untouched;
-            if (!outside) std::memcpy(&want, whole.data() + static_cast<size_t>(there) * 8, 8);
-            ASSERT_EQ(std::memcmp(&want, &b.memory[i], 8), 0) << about << ", rank " << m.first + s << ", element " << i;
+            if (!outside) std::memcpy(&want, whole_of(number) + static_cast<size_t>(there) * 8, 8);
+            ASSERT_EQ(std::memcmp(&want, &b.memory[i], 8), 0)
+                << about << ", rank " << m.first << ", block " << number << ", element " << i;
           }
         }
       });

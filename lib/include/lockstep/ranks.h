@@ -249,6 +249,32 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_blocks(
     lockstep_comm* comm, const lockstep_grid* src, lockstep_reduction reduction, lockstep_dtype dtype,
     lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);
 
+/* A sum of one array or of two, for lockstep_ranks_reduce_several. */
+typedef struct lockstep_ranks_term {
+  lockstep_op op; /* LOCKSTEP_REDUCE, LOCKSTEP_SQUARE_SUM or LOCKSTEP_SUMS */
+  int32_t of;     /* of REDUCE: LOCKSTEP_SUM or LOCKSTEP_NAN_SUM; of SQUARE_SUM: LOCKSTEP_SUM_OF_SQUARES; of SUMS:
+                   * LOCKSTEP_SUMS_DOT, _SQUARED_DIFFERENCES, _ABSOLUTE_DIFFERENCES or _ABSOLUTE */
+} lockstep_ranks_term;
+/* Computes   count sums of all elements in one reduction, each in the order of the grid
+ *            (lockstep_ranks_reduce_blocks): the dot products and norms of a solver's step cost
+ *            the messages of one.
+ * Shapes     all arrays are divided as src is. An execution's src has the parts of each
+ *            term's array for each seat of this process, term by term; of a term of two
+ *            arrays the first's, and behind them the second's.
+ * Results    an array of count elements, on every rank, by the stride of its part. terms are
+ *            copied.
+ * Types      F16, BF16, F32 and F64, the same for all; results F64, or rounded once to F32,
+ *            F16 or BF16.
+ * Exactness  each has the bits of lockstep_ranks_reduce_blocks; sums of lockstep_sums are
+ *            added in the same order.
+ * Aliasing   arrays may be each other.
+ * Moves      8 bytes per block and term, in about log2(ranks) messages.
+ * Errors     INVALID_ARGUMENT: count is not 1 to 1,024, terms is NULL or has another term.
+ *            UNSUPPORTED: other types. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_reduce_several(
+    lockstep_comm* comm, const lockstep_grid* src, const lockstep_ranks_term* terms, int32_t count,
+    lockstep_dtype dtype, lockstep_dtype result, const lockstep_options* options, lockstep_ranks_plan** plan);
+
 /* Computes   a sum of lockstep_sums over the axes in `axes`, as lockstep_ranks_reduce does: DOT, SQUARED_DIFFERENCES
  *            and ABSOLUTE_DIFFERENCES of two arrays; ABSOLUTE, MEAN_VARIANCE with correction 0 and DIGEST of one.
  * Shapes     both arrays are divided as src is. An execution's src has the parts of the first array for each seat of
@@ -296,23 +322,37 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo(lockstep_com
                                                                     double value, const lockstep_options* options,
                                                                     lockstep_ranks_plan** plan);
 
-/* Runs a plan: collective. src and dst have one element for each seat of this
- * process (src of sums of two arrays has two). options may be NULL; only ASYNC, stream, workspace and workspace_bytes
- * are used, and ranks may give different ones. Memory     host, pinned, managed or device memory. A block of a seat on
- * a GPU belongs in that GPU's memory; other memory is copied, slowly, and refused (INVALID_ARGUMENT) if options.data
- * named "direct" or "engine". Stream     of all seats on a GPU whose parts name none; seats on the CPU ignore it. A
- * stream belongs to one GPU, so name those of several in their parts. They must live until the communicator is
- * destroyed or released with lockstep_release_stream after lockstep_ranks_synchronize. Workspace  host memory for
- * messages and partial results, aligned to 256 bytes, of at least lockstep_ranks_workspace bytes, not used for anything
- * else until the execution is done (after RANK_LOST: until the communicator is destroyed). If the plan has none and
- * none is given, each execution allocates its own; if that fails on a rank, the communicator is closed. Memory on GPUs,
- * for borders of stencils and arrays that are redistributed, belongs to the plan. Asynchrony blocks unless
- * LOCKSTEP_ASYNC. With it, the call sends what it can and returns OK, or an error in the arguments. What seats on GPUs
- * of this process do for each other is all enqueued then, and later work on a seat's stream sees the result. There is
- * no background thread: lockstep_ranks_synchronize, the next call with this communicator, or destroying the plan does
- * the rest, in the order of the calls. Keep src, dst and the workspace unchanged until then; the lockstep_part structs
- * are not needed any more. lockstep_ranks_synchronize returns what failed, OVERFLOW and EMPTY too. The timeout runs
- * only while a rank waits, so all ranks must reach the waiting call within timeout_ms of each other. */
+/* The same for several arrays that are divided alike, in the messages of one: dst of the execution has the parts of the
+ * first field for each seat of this process, and behind them those of the next. fields: 1 to 1,024. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_halo_fields(
+    lockstep_comm* comm, const lockstep_grid* grid, const int64_t* width, lockstep_boundary boundary, double value,
+    int32_t fields, const lockstep_options* options, lockstep_ranks_plan** plan);
+
+/* Runs a plan: collective. src and dst have one element for each seat of this process, and for
+ * each array of a plan of several. options may be NULL; only ASYNC, stream, workspace and
+ * workspace_bytes are used, and ranks may give different ones.
+ * Memory     host, pinned, managed or device memory. A block of a seat on a GPU belongs in that
+ *            GPU's memory; other memory is copied, slowly, and refused (INVALID_ARGUMENT) if
+ *            options.data named "direct" or "engine".
+ * Stream     of all seats on a GPU whose parts name none; seats on the CPU ignore it. A stream
+ *            belongs to one GPU, so name those of several in their parts. They must live until
+ *            the communicator is destroyed or released with lockstep_release_stream after
+ *            lockstep_ranks_synchronize.
+ * Workspace  host memory for messages and partial results, aligned to 256 bytes, of at least
+ *            lockstep_ranks_workspace bytes, not used for anything else until the execution is
+ *            done (after RANK_LOST: until the communicator is destroyed). If the plan has none
+ *            and none is given, each execution allocates its own; if that fails on a rank, the
+ *            communicator is closed. Memory on GPUs, for borders of stencils and arrays that are
+ *            redistributed, belongs to the plan.
+ * Asynchrony blocks unless LOCKSTEP_ASYNC. With it, the call sends what it can and returns OK, or
+ *            an error in the arguments. What seats on GPUs of this process do for each other is
+ *            all enqueued then, and later work on a seat's stream sees the result. There is no
+ *            background thread: lockstep_ranks_synchronize, the next call with this communicator,
+ *            or destroying the plan does the rest, in the order of the calls. Keep src, dst and
+ *            the workspace unchanged until then; the lockstep_part structs are not needed any
+ *            more. lockstep_ranks_synchronize returns what failed, OVERFLOW and EMPTY too. The
+ *            timeout runs only while a rank waits, so all ranks must reach the waiting call
+ *            within timeout_ms of each other. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan,
                                                                        const lockstep_part* src,
                                                                        const lockstep_part* dst,

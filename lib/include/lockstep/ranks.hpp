@@ -243,6 +243,25 @@ plan reduce_blocks(comm& c, const grid<T>& src, lockstep_reduction reduction,
       .raise();
   return plan(raw);
 }
+// Several of them, of arrays that are divided alike, in one reduction: an array of results on every rank
+// (lockstep_ranks_reduce_several).
+inline constexpr lockstep_ranks_term sum_of_squares{LOCKSTEP_SQUARE_SUM, LOCKSTEP_SUM_OF_SQUARES},
+    dot{LOCKSTEP_SUMS, LOCKSTEP_SUMS_DOT}, sum{LOCKSTEP_REDUCE, LOCKSTEP_SUM};
+template <class R = void, number T>
+plan reduce_several(comm& c, const grid<T>& src, std::span<const lockstep_ranks_term> terms,
+                    const lockstep_options& options = lockstep_options_defaults()) {
+  const lockstep_grid from = src.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_reduce_several(c.get(), &from, terms.data(), static_cast<std::int32_t>(terms.size()),
+                                        dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), &options, &raw))
+      .raise();
+  return plan(raw);
+}
+template <class R = void, number T>
+plan reduce_several(comm& c, const grid<T>& src, std::initializer_list<lockstep_ranks_term> terms,
+                    const lockstep_options& options = lockstep_options_defaults()) {
+  return reduce_several<R>(c, src, std::span(terms.begin(), terms.size()), options);
+}
 // Results of type R by blocks of a grid.
 template <number T, number R>
 plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes, const grid<R>& dst,
@@ -297,6 +316,17 @@ plan halo(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockst
   const lockstep_grid from = g.get();
   lockstep_ranks_plan* raw = nullptr;
   failure(lockstep_ranks_halo(c.get(), &from, width.data(), boundary, value, &options, &raw)).raise();
+  return plan(raw);
+}
+
+// The same for several fields: parts of the first for each seat, behind them those of the next.
+template <element T>
+plan halo_fields(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockstep_boundary boundary,
+                 std::int32_t fields, double value = 0, const lockstep_options& options = lockstep_options_defaults()) {
+  g.require_width(width);
+  const lockstep_grid from = g.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_halo_fields(c.get(), &from, width.data(), boundary, value, fields, &options, &raw)).raise();
   return plan(raw);
 }
 
