@@ -121,8 +121,11 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     } catch (const std::bad_alloc&) {
       own.note(LOCKSTEP_OUT_OF_MEMORY, comm->first(), "out of host memory; free some or use more ranks");
     }
+    d.add("the number of a kept plan (0: a new plan)", 0);
     comm->agree(own, d);
     plan->number = comm->plans++;
+    d.values.back() = static_cast<int64_t>(plan->number) + 1;
+    plan->description = std::move(d);
     *out = plan.release();
   });
 }
@@ -282,6 +285,17 @@ lockstep_status lockstep_ranks_wait(lockstep_ranks_plan* plan) {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
     plan->comm->progress(true);
     return_failure(*plan);
+  });
+}
+
+lockstep_status lockstep_ranks_agree(lockstep_ranks_plan* plan) {
+  return lib::guarded([&] {
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
+    lockstep_comm& comm = *plan->comm;
+    comm.require_open();
+    comm.progress(true);
+    comm.require_open();
+    comm.agree({}, plan->description);
   });
 }
 

@@ -103,6 +103,7 @@ struct lockstep_ranks_plan {
   std::vector<lockstep::ranks::workspace> on_devices;
   std::vector<lockstep::ranks::host_memory> device_memory;
   std::unique_ptr<lockstep::ranks::operation> op;
+  lockstep::ranks::described description;  // of the call that made it; at its end, 0 for a new plan
   lockstep::ranks::workspace& memory_of(int32_t seat);
 };
 

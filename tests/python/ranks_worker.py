@@ -2,6 +2,7 @@
 import itertools
 import sys
 import time
+from math import prod
 
 import numpy as np
 from mpi4py import MPI
@@ -99,6 +100,58 @@ def stencils(comm):
     many = RNG.standard_normal((4, 30))
     grid = lr.Grid(many.shape, (1, size))
     same(comm.stencil(many[comm.box(grid).slices], grid, [1, 2, 3], batch=True), ls.stencil(many, [1, 2, 3], axes=1)[comm.box(grid).slices])
+
+
+def kept(comm):
+    """Plans are kept by what they describe: more of them than are kept, and mistakes in between."""
+    wholes = {n: RNG.standard_normal(n) for n in range(30, 75)}
+    many = {n: lr.Grid((n,), (size,)) for n in wholes}
+    for n in (*wholes, *wholes, 74, 74, 31, 74):
+        mine = comm.box(many[n]).slices
+        same(comm.reduce("sum", wholes[n][mine], many[n]), ls.sum(wholes[n]), "kept", n)
+        assert len(comm._plans) <= 32
+    grid, other = many[74], lr.Grid((74,), (size,), order=list(reversed(range(size))))
+    block, elsewhere = (wholes[74][comm.box(g).slices] for g in (grid, other))
+    same(comm.reduce("sum", elsewhere, other), ls.sum(wholes[74]))
+    fails(comm, lambda broken: comm.reduce("sum", block[:-1] if broken else block, grid), ls.InvalidArgument, lr.RankFailed, "has the shape")
+    if size > 1:  # one rank executes another kept plan, or makes a new one: all are told, and the plans stay
+        for first, rest in (((elsewhere, other), (block, grid)), ((block.astype("f4"), grid), (block, grid))):
+            try:
+                comm.reduce("sum", *(first if rank == 0 else rest))
+                raise AssertionError("different plans went through")
+            except lr.Mismatch as e:
+                assert "order" in str(e) or "dtype" in str(e), str(e)
+    same(comm.reduce("sum", block, grid), ls.sum(wholes[74]))
+
+
+def solvers(comm):
+    x, y = (RNG.standard_normal((37, 50)) for _ in range(2))
+    for grid in grids(x.shape):
+        mine = comm.box(grid).slices
+        got = comm.reduce_several([("dot", x[mine], y[mine]), ("square_sum", x[mine]), ("sum", y[mine]), ("l1_norm", y[mine])], grid)
+        blocks = sorted(range(size), key=lambda r: (comm.box(grid, r).shape == (0, 0), comm.box(grid, r).low))
+        parts = [(x[comm.box(grid, r).slices], y[comm.box(grid, r).slices]) for r in blocks if comm.box(grid, r).shape != (0, 0)]
+        if 0 in (min(a.shape) for a, _ in parts) or len(parts) != prod(grid.parts):
+            continue  # which empty block stands where cannot be told from its box
+        for k, value in enumerate((ls.vdot, lambda a, b: ls.square_sum(a), lambda a, b: ls.sum(b), lambda a, b: ls.l1_norm(b))):
+            sums = [value(a, b) for a, b in parts]
+            same(got[k], (sums[0] + sums[1]) + sums[2] if len(sums) == 3 else sums[0] + sums[1] if len(sums) == 2 else sums[0], "several", k, grid)
+        for mode, padding in (("wrap", "wrap"), ("mirror", "reflect"), ("nearest", "edge")):
+            fields, width = [], (2, 3)
+            for field in (x, y):
+                fields.append(np.full([n + 2 * w for n, w in zip(comm.box(grid).shape, width)], -1.0))
+                fields[-1][2:-2, 3:-3] = field[mine]
+            comm.halo(fields, grid, width, mode=mode)
+            comm.halo(fields[0], grid, width, mode=mode)
+            for got, field in zip(fields, (x, y)):
+                if 0 not in comm.box(grid).shape:
+                    same(got, np.pad(field, [(w, w) for w in width], padding)[tuple(slice(s.start, s.stop + 2 * w) for s, w in zip(mine, width))], mode, grid)
+    grid = lr.Grid((6, 5), (size, 1))
+    block = np.ones(comm.box(grid).shape)
+    fails(comm, lambda broken: comm.reduce_several([("dot", block)] if broken else [("sum", block)], grid), ls.InvalidArgument, lr.RankFailed, "terms[0] has 1 arrays")
+    fails(comm, lambda broken: comm.reduce_several([("norm" if broken else "sum", block)], grid), ls.InvalidArgument, lr.RankFailed, "terms[0] is 'norm'")
+    ghosts = np.ones((block.shape[0] + 2, 7))
+    fails(comm, lambda broken: comm.halo(ghosts[1:] if broken else ghosts, grid, (1, 1)), ls.InvalidArgument, lr.RankFailed, "field 0 has the shape")
 
 
 def fails(comm, call, local, others, *texts):
@@ -263,6 +316,8 @@ with lr.Comm(world) as comm:
     assert (comm.rank, comm.size) == (rank, size)
     operations(comm)
     stencils(comm)
+    kept(comm)
+    solvers(comm)
     errors(comm)
     if size > 2:
         wrong_twice(comm)

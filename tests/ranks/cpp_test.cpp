@@ -155,6 +155,7 @@ TEST(Cpp, SaysWhatIsWrong) {
   }
   const ranks::grid<float> two({8, 8}, {2, 1});
   ranks::plan p = ranks::redistribute(world, two, two);
+  p.agree();
   EXPECT_EQ(p.estimate(1, 1).messages, 0);
   EXPECT_EQ(p.try_execute(nullptr, nullptr).status(), LOCKSTEP_INVALID_ARGUMENT);
 }

@@ -187,6 +187,40 @@ TEST(Endings, CallsThatDifferAreNamed) {
       in_time(deadline_ms));
 }
 
+// A program that keeps plans: ranks that name different ones, or make one meanwhile, are told, and nothing is closed.
+TEST(Endings, KeptPlansAreCompared) {
+  const int32_t ranks = over_mpi() ? rank_counts()[0] : 5;
+  EXPECT_EQ(lockstep_ranks_agree(nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  if (ranks < 2) return;
+  run(
+      one_each(ranks),
+      [&](member& m) {
+        const bool other = m.first == ranks - 1;
+        world_of_one w;
+        lockstep_ranks_plan *sum = nullptr, *halo = nullptr, *again = nullptr;
+        ASSERT_EQ(make(op::reduce, m, twist::none, w, &sum), LOCKSTEP_OK) << lockstep_last_error();
+        ASSERT_EQ(make(op::halo, m, twist::none, w, &halo), LOCKSTEP_OK) << lockstep_last_error();
+        for (int round = 0; round < 2; ++round) {
+          EXPECT_EQ(lockstep_ranks_agree(sum), LOCKSTEP_OK) << lockstep_last_error();
+          EXPECT_EQ(lockstep_ranks_agree(other ? halo : sum), LOCKSTEP_MISMATCH);
+          expect_text(
+              format_text("the call is lockstep_ranks_halo on rank {} and lockstep_ranks_reduce on rank 0", ranks - 1)
+                  .c_str(),
+              "another plan");
+          EXPECT_EQ(other ? make(op::reduce, m, twist::none, w, &again) : lockstep_ranks_agree(sum), LOCKSTEP_MISMATCH);
+          expect_text(format_text("the number of a kept plan (0: a new plan) is 0 on rank {}", ranks - 1).c_str(),
+                      "new");
+          EXPECT_EQ(again, nullptr);
+          EXPECT_EQ(other ? lockstep_ranks_refuse(m.comm, "no") : lockstep_ranks_agree(sum),
+                    other ? LOCKSTEP_INVALID_ARGUMENT : LOCKSTEP_RANK_FAILED);
+        }
+        lockstep_ranks_plan_destroy(sum);
+        lockstep_ranks_plan_destroy(halo);
+        expect_health(op::reduce, m, "afterwards");
+      },
+      in_time(deadline_ms));
+}
+
 // However long the descriptions are, only what differs is told: no rank sends one to all others.
 TEST(Endings, DifferencesAreFoundInShortMessages) {
   if (over_mpi()) return;

@@ -369,6 +369,11 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_wait(lockstep_ran
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_workspace(const lockstep_ranks_plan* plan,
                                                                          size_t* bytes);
 
+/* For programs that keep plans: in place of making the same plan again, compares it between the
+ * ranks. Collective. Returns MISMATCH if another rank makes a plan or names another one, and
+ * RANK_FAILED if one calls lockstep_ranks_refuse; the communicator stays open. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_agree(lockstep_ranks_plan* plan);
+
 /* What one execution costs this process, computed without running it. */
 typedef struct lockstep_ranks_link {
   size_t size;            /* sizeof(lockstep_ranks_link) */

@@ -164,6 +164,8 @@ class plan {
     return done != 0;
   }
   void wait() { failure(lockstep_ranks_wait(handle_.get())).raise(); }
+  // For programs that keep plans, in place of making this one again: collective (lockstep_ranks_agree).
+  void agree() { failure(lockstep_ranks_agree(handle_.get())).raise(); }
   [[nodiscard]] std::size_t workspace() const {
     std::size_t bytes = 0;
     failure(lockstep_ranks_workspace(handle_.get(), &bytes)).raise();

@@ -34,6 +34,10 @@ class Part(_Sized):
     _fields_ = [("size", _SIZE), ("data", _POINTER), ("strides", _LONG * MAX_RANK)]
 
 
+class Term(ctypes.Structure):
+    _fields_ = [("op", ctypes.c_int), ("of", _INT)]
+
+
 class Stencil(_Sized):
     _fields_ = [("size", _SIZE), ("dtype", _INT), ("form", _INT), ("boundary", _INT), ("rank", _INT), ("radius", _INT), ("coefficient_count", _INT),
                 ("sweeps", _INT), ("coefficients", _POINTER), ("value", ctypes.c_double), ("shape", _LONG * 3), ("src_strides", _LONG * 3),
@@ -89,6 +93,10 @@ def library() -> Any:
     found.lockstep_ranks_sums.argtypes = found.lockstep_ranks_reduce.argtypes
     found.lockstep_ranks_mean_variance.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_uint32, _LONG, _POINTER, _POINTER, _POINTER]
     found.lockstep_ranks_stencil.argtypes = [_POINTER] * 5
+    found.lockstep_ranks_reduce_several.argtypes = [_POINTER, _POINTER, _POINTER, _INT, ctypes.c_int, ctypes.c_int, _POINTER, _POINTER]
+    found.lockstep_ranks_halo_fields.argtypes = [_POINTER, _POINTER, _POINTER, ctypes.c_int, ctypes.c_double, _INT, _POINTER, _POINTER]
+    found.lockstep_ranks_agree.argtypes = [_POINTER]
+    found.lockstep_ranks_workspace.argtypes = [_POINTER, _POINTER]
     found.lockstep_ranks_execute.argtypes = [_POINTER] * 4
     found.lockstep_ranks_plan_destroy.argtypes = [_POINTER]
     found.lockstep_ranks_plan_destroy.restype = None
@@ -118,7 +126,12 @@ def _allows_thread(MPI: Any) -> bool:
     return bool(MPI.Query_thread() >= MPI.THREAD_SERIALIZED or MPI.Is_thread_main())
 
 
-_unfinished: list[Any] = []  # duplicates that not all processes made, to which MPI may still write
+_unfinished: list[Any] = []  # duplicates that not all processes made, and memory, to which MPI may still write
+
+
+def keep(memory: Any) -> None:
+    """For good: a transport that has lost a rank may still write there."""
+    _unfinished.append(memory)
 
 
 def _duplicate(comm: Any, timeout_ms: int) -> Any:

@@ -48,7 +48,9 @@ _ERRORS = (*BY_STATUS, RankFailed, RankLost, Mismatch)
 _REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_sum": 5, "norm": 6, "count_nonzero": 7, "any": 8, "all": 9,
                "prod": 10, "nansum": 11, "nanmin": 12, "nanmax": 13}
 _SUMS = {"dot": 0, "squared_distance": 1, "l1_distance": 2, "l1_norm": 3}  # all but the last of two arrays
+_TERMS = {"sum": (3, 0), "nansum": (3, 11), "square_sum": (2, 5), **{name: (8, kind) for name, kind in _SUMS.items()}}  # op and what of it
 _PAIRS = {"mean_var": 4, "digest": 5}  # two results for each sequence: methods of their own
+_MOST_PLANS = 32  # that a communicator keeps
 _MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
 
@@ -106,6 +108,7 @@ class Grid:
         if order is not None and len(order) != blocks:
             raise InvalidArgument(f"order has {len(order)} ranks; there are {blocks} blocks")
         self._order = None if order is None else (ctypes.c_int32 * blocks)(*_numbers(order, "order", 32))
+        self._key = (self.shape, self.parts, tuple(None if cut is None else tuple(cut) for cut in self._cuts), None if self._order is None else tuple(self._order))
 
     def _as_c(self, element_bytes: int) -> Any:
         grid = c.Grid(element_bytes=element_bytes, rank=len(self.shape))
@@ -185,10 +188,16 @@ class Comm:
         if not isinstance(context, Context | None):
             raise InvalidArgument(f"context is {context!r}; give a lockstep.Context")
         self._device = int(index or 0) if name == "cuda" else None
+        self._plans: dict[Any, Any] = {}
+        # Plans share one workspace, because one is executed at a time. Those of a GPU have page-locked memory of their own.
+        self._promise = None if name == "cuda" or not (backend is not None or context is None) else c.Options(workspace=256)
+        self._workspace: Any = None
+        self._lost = False
         self._context = context or Context(backend or "cpu")
         self._in_use = self._context._use()  # closing it meanwhile must not take it from C
 
     def _raise(self, status: int) -> None:
+        self._lost = self._lost or status == RankLost.status
         raise _ERRORS[status](c.last_error())
 
     @property
@@ -215,6 +224,11 @@ class Comm:
         """Give the communicator back; collective unless a failure has closed it. Waits at most the timeout for the others."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
+            for plan in self._plans.values():
+                c.library().lockstep_ranks_plan_destroy(plan)
+            self._plans.clear()
+            if self._lost:
+                c.keep(self._workspace)
             c.library().lockstep_comm_destroy(handle)
             self._in_use = None
 
@@ -227,33 +241,53 @@ class Comm:
         self.close()
 
     # ---- operations ----------------------------------------------------------
-    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Block, ...]]) -> Any:
-        """Checks this rank's arguments, makes the plan with the others and executes it, from the first of the blocks to the last. A rank whose arguments are wrong tells
-        the others: else they would wait for it."""
+    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Any, ...]]) -> Any:
+        """Checks this rank's arguments, makes the plan with the others, or takes the one that is kept, and executes it. prepare: what describes the call, the same
+        on every rank; then blocks, of which the last gets the result. A rank whose arguments are wrong tells the others: else they would wait for it."""
+        key, *src, dst = self._prepared(prepare)
+        self._execute(self._plan_of(key, make), src, [dst])
+        return dst.array
+
+    def _prepared(self, prepare: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
         if not self._handle:
             raise InvalidArgument("the communicator is closed; make another")
-        library, plan, local, arrays = c.library(), ctypes.c_void_p(), None, None
         try:
-            arrays = prepare()
+            return prepare()
         except Exception as e:
-            local = e
-        if local is not None:
-            library.lockstep_ranks_refuse(self._handle, _why(local))
-            raise local
-        status = make(ctypes.byref(plan))
+            c.library().lockstep_ranks_refuse(self._handle, _why(e))
+            raise
+
+    def _plan_of(self, key: Any, make: Callable[[Any], int]) -> Any:
+        """All ranks make, keep and drop the same plans, because they make the same calls."""
+        plan = self._plans.pop(key, None)
+        kept = plan is not None
+        if plan is None:
+            plan = ctypes.c_void_p()
+        status = c.library().lockstep_ranks_agree(plan) if kept else make(ctypes.byref(plan))
+        if kept or not status:
+            self._plans[key] = plan  # the last is the one used last
         if status:
             self._raise(status)
-        assert arrays is not None
-        try:
-            *src, dst = arrays
-            options = c.Options(stream=src[0].stream)
-            parts = (c.Part * len(src))(*(block.as_c() for block in src))
-            status = library.lockstep_ranks_execute(plan, parts, ctypes.byref(dst.as_c()), ctypes.byref(options))
-            if status:
-                self._raise(status)
-        finally:
-            library.lockstep_ranks_plan_destroy(plan)
-        return dst.array
+        if len(self._plans) > _MOST_PLANS:
+            c.library().lockstep_ranks_plan_destroy(self._plans.pop(next(iter(self._plans))))
+        return plan
+
+    def _execute(self, plan: Any, src: list[Block], dst: list[Block]) -> None:
+        options = c.Options(stream=(src or dst)[0].stream)
+        if self._promise is not None:
+            need = ctypes.c_size_t()
+            c.library().lockstep_ranks_workspace(plan, ctypes.byref(need))
+            if self._workspace is None or self._workspace.size < need.value + 256:
+                self._workspace = np.empty(need.value + 256, np.uint8)
+            address = self._workspace.ctypes.data
+            options.workspace, options.workspace_bytes = address + -address % 256, need.value
+        parts, into = ((c.Part * len(blocks))(*(block.as_c() for block in blocks)) for blocks in (src, dst))
+        status = c.library().lockstep_ranks_execute(plan, parts if src else None, into, ctypes.byref(options))
+        if status:
+            self._raise(status)
+
+    def _promised(self) -> Any:
+        return None if self._promise is None else ctypes.byref(self._promise)
 
     def _take(self, x: Any) -> Block:
         """An array of the host or of this rank's device."""
@@ -304,19 +338,19 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Block, Block]:
+        def prepare() -> tuple[Any, ...]:
             rank = len(grid.shape)
             order = [k + rank * (k < 0) for k in whole_numbers(axes, "axes")]
             if sorted(order) != list(range(rank)):
                 raise InvalidArgument(f"axes is {axes} on rank {self.rank}; name each of the grid's {rank} axes once")
             found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
             found["x"] = block = self._block(x, grid)
-            return block, self._empty(block, self.box(to).shape, block.dtype)
+            return ("permute", grid._key, tuple(order), to._key, block.itemsize), block, self._empty(block, self.box(to).shape, block.dtype)
 
         def make(plan: Any) -> int:
             size = found["x"].itemsize
             status: int = c.library().lockstep_ranks_permute(self._handle, ctypes.byref(grid._as_c(size)), found["order"],
-                                                             ctypes.byref(to._as_c(size)), None, plan)
+                                                             ctypes.byref(to._as_c(size)), self._promised(), plan)
             return status
 
         return self._run(make, prepare)
@@ -391,6 +425,96 @@ class Comm:
         first, second = self._reduce("digest", x, grid, None, None, None, None)
         return f"{int(first):016x}{int(second):016x}"
 
+    def reduce_several(self, terms: Sequence[tuple[Any, ...]], grid: Grid, *, dtype: Any = None) -> Any:
+        """Several sums of whole arrays in one reduction, each in the order of the grid: the dot products and norms of a solver's step cost the messages of one.
+        Each block is summed in the fixed order, then the blocks' sums by the same tree: the same bits for the same grid, others for other cuts.
+
+        Parameters
+        ----------
+        terms : sequence of tuple
+            A name of "sum", "nansum", "square_sum", "dot", "squared_distance", "l1_distance" and "l1_norm", and this rank's block of each of its arrays:
+            ``[("dot", r, z), ("square_sum", r)]``. All are of one dtype, of floats.
+        grid : Grid
+            Of every array.
+        dtype : dtype, optional
+            float64 by default, or float32, float16.
+
+        Returns
+        -------
+        array
+            One result for each term.
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, ...]:
+            blocks: list[Block] = []
+            for k, (name, *arrays) in enumerate(terms):
+                if name not in _TERMS:
+                    raise InvalidArgument(f"terms[{k}] is {name!r} on rank {self.rank}; give {', '.join(_TERMS)}")
+                wanted = 2 if name in _SUMS and name != "l1_norm" else 1
+                if len(arrays) != wanted:
+                    raise InvalidArgument(f"terms[{k}] has {len(arrays)} arrays on rank {self.rank}; {name} is of {wanted}")
+                blocks += (self._block(x, grid) for x in arrays)
+            if not blocks:
+                raise InvalidArgument(f"terms is empty on rank {self.rank}; give one or more")
+            types = {block.dtype for block in blocks}
+            if len(types) != 1:
+                raise InvalidArgument(f"terms hold {' and '.join(sorted(types))} on rank {self.rank}; give all the same dtype")
+            found["x"], names = blocks[0], tuple(name for name, *_ in terms)
+            found["terms"] = (c.Term * len(names))(*(c.Term(*_TERMS[name]) for name in names))
+            found["result"] = c.DTYPES.get(_kinds.dtype_name(dtype), 0) if dtype is not None else c.DTYPES["float64"]
+            name = next((n for n, k in c.DTYPES.items() if k == found["result"]), None)
+            if name is None:
+                raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give float64, float32 or float16")
+            return ("several", names, grid._key, blocks[0].dtype, name), *blocks, self._empty(blocks[0], (len(names),), name)
+
+        def make(plan: Any) -> int:
+            return int(c.library().lockstep_ranks_reduce_several(
+                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), found["terms"], len(found["terms"]), c.DTYPES[found["x"].dtype],
+                found["result"], self._promised(), plan))
+
+        return self._run(make, prepare)
+
+    def halo(self, blocks: Any, grid: Grid, width: Sequence[int], *, mode: str = "wrap", cval: float = 0.0) -> None:
+        """Fill the ghosts around this rank's block of one field or of several, in the messages of one.
+
+        Parameters
+        ----------
+        blocks : array, or list of arrays
+            Each field's block of `grid` with ``width[k]`` elements more on both sides of axis k; those are written. All are of one dtype.
+        grid : Grid
+            Of every field.
+        width : sequence of int
+        mode, cval
+            Beyond the whole array, as for `lockstep.stencil`; "valid" leaves those elements as they are.
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, ...]:
+            fields = list(blocks) if isinstance(blocks, (list, tuple)) else [blocks]
+            widths = _numbers(width, "width")
+            if mode not in _MODES:
+                raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
+            if not fields or len(widths) != len(grid.shape):
+                raise InvalidArgument(f"blocks has {len(fields)} arrays and width {len(widths)} numbers on rank {self.rank}; give one or more, and one for each axis")
+            own, taken = self.box(grid).shape, [self._take(x) for x in fields]
+            around = tuple(n + 2 * w for n, w in zip(own, widths))
+            for k, block in enumerate(taken):
+                here = block.stream is not None or (block.array is fields[k] and block.array.flags.writeable)
+                if not here or block.shape != around or not block.fits() or block.dtype != taken[0].dtype:
+                    raise InvalidArgument(f"field {k} has the shape {block.shape}, strides {block.strides} and {block.dtype} on rank {self.rank}; give an array of "
+                                          f"{around} and {taken[0].dtype} that can be written, with strides of 1 or more")
+            inner = [replace(b, address=b.address + b.itemsize * sum(w * s for w, s in zip(widths, b.strides)), shape=own) for b in taken]
+            found["width"], found["size"] = (ctypes.c_int64 * c.MAX_RANK)(*widths), taken[0].itemsize
+            return ("halo", grid._key, widths, mode, float(cval), taken[0].itemsize, len(fields)), *inner
+
+        def make(plan: Any) -> int:
+            return int(c.library().lockstep_ranks_halo_fields(self._handle, ctypes.byref(grid._as_c(found["size"])), found["width"], _MODES[mode], float(cval),
+                                                              len(fields), self._promised(), plan))
+
+        key, *fields = self._prepared(prepare)
+        self._execute(self._plan_of(key, make), [], fields)
+
     def _reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None, other: Any, dtype: Any, to: Grid | None,
                 correction: int = 0) -> Any:
         """The results as an array, one of an element if no axis is kept; two results of a sequence are one more axis."""
@@ -398,7 +522,7 @@ class Comm:
         two = reduction in _PAIRS
         kinds = {**_REDUCTIONS, **_SUMS, **_PAIRS}
 
-        def prepare() -> tuple[Block, ...]:
+        def prepare() -> tuple[Any, ...]:
             if reduction not in kinds:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join((*_REDUCTIONS, *_SUMS))}")
             pairs = reduction in _SUMS and reduction != "l1_norm"
@@ -411,7 +535,7 @@ class Comm:
             found["axes"] = sum(1 << k % rank for k in given)
             kept = tuple(n for k, n in enumerate(grid.shape) if not found["axes"] >> k & 1)
             found["x"] = block = self._block(x, grid)
-            second = (self._block(other, grid),) if pairs else ()
+            second: tuple[Block, ...] = (self._block(other, grid),) if pairs else ()
             if pairs and second[0].dtype != block.dtype:
                 raise InvalidArgument(f"other holds {second[0].dtype} on rank {self.rank} and x {block.dtype}; give both the same dtype")
             number = c.DTYPES[block.dtype]
@@ -430,7 +554,8 @@ class Comm:
             pair = (2,) if two else ()
             shape = (*kept, *pair) or (1,) if to is None else (*self.box(to).shape, *pair)
             found["to"] = to._with_pairs() if to is not None and two else to
-            return block, *second, self._empty(block, shape, name)
+            key = (reduction, grid._key, found["axes"], block.dtype, result, found["correction"], to and to._key)
+            return key, block, *second, self._empty(block, shape, name)
 
         def make(plan: Any) -> int:
             size = c.library().lockstep_dtype_bytes(found["result"])
@@ -438,9 +563,9 @@ class Comm:
             src, number = ctypes.byref(grid._as_c(found["x"].itemsize)), c.DTYPES[found["x"].dtype]
             if reduction == "mean_var":
                 return int(c.library().lockstep_ranks_mean_variance(self._handle, src, number, found["result"], found["axes"], found["correction"], dst,
-                                                                    None, plan))
+                                                                    self._promised(), plan))
             call = c.library().lockstep_ranks_reduce if reduction in _REDUCTIONS else c.library().lockstep_ranks_sums
-            return int(call(self._handle, src, kinds[reduction], number, found["result"], found["axes"], dst, None, plan))
+            return int(call(self._handle, src, kinds[reduction], number, found["result"], found["axes"], dst, self._promised(), plan))
 
         return self._run(make, prepare)
 
@@ -466,7 +591,7 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Block, Block]:
+        def prepare() -> tuple[Any, ...]:
             rank = len(grid.shape) - batch
             if mode not in _MODES:
                 raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
@@ -484,11 +609,12 @@ class Comm:
             for k in range(len(shape)):
                 if mode == "valid" and k >= batch:
                     shape[k] = max(0, min(box.low[k] + shape[k], grid.shape[k] - reach) - max(box.low[k], reach))
-            return block, self._empty(block, shape, block.dtype)
+            key = ("stencil", grid._key, block.dtype, mode, float(cval), rank, radius, times, tuple(found["weights"]))
+            return key, block, self._empty(block, shape, block.dtype)
 
         def make(plan: Any) -> int:
             status: int = c.library().lockstep_ranks_stencil(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),
-                                                             None, plan)
+                                                             self._promised(), plan)
             return status
 
         return self._run(make, prepare)
