@@ -226,7 +226,8 @@ void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_s
     found->from.take(x);
     found->to.take(dst);
     if (y) found->second.take(*y), found->sums = c.sums;
-    found->scalar = r.scalar;
+    // A tensor's total is a tensor, but the next array may be NumPy's, whose total is a number.
+    found->scalar = c.scalar && !p.set.out;
     found->same_dtype = c.type == x.type;
   }
   if (found->plan || ++found->times != often) return;

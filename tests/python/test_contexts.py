@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -511,7 +512,14 @@ def test_a_kept_call_of_tensors():
     often(lambda: ls.sum(x).numpy())
     got = ls.sum(x)
     assert isinstance(got, torch.Tensor) and got.shape == () and got == 28 and ls.sum(x + 1) == 36 and got == 28
-    assert ls.sum(np.arange(8, dtype="f4")) == 28 and type(ls.sum(np.arange(8, dtype="f4"))) is np.float32
+    a = np.arange(8, dtype="f4")
+    for call in (ls.sum, partial(ls.sum, axis=0), partial(ls.norm, dtype="float64"), ls.argmax, lambda t: ls.dot(t, t)):
+        often(lambda: call(x).numpy())
+        want = call(torch.from_numpy(a))
+        got = call(a)  # kept for tensors, whose sum is a tensor, for an array it is a number
+        assert isinstance(got, np.generic) and got == want.item() and isinstance(want, torch.Tensor) and want.shape == ()
+        often(lambda: call(a))
+        assert isinstance(call(x), torch.Tensor)
     with pytest.raises(ls.InvalidArgument, match="gradient"):
         ls.sum(x.clone().requires_grad_())
     z = torch.ones(8, dtype=torch.complex64).conj().imag
