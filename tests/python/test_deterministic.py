@@ -1,11 +1,14 @@
 """lockstep.torch.deterministic: PyTorch's functions with lockstep's bits, or refused. Skipped without PyTorch."""
 import importlib.util
+import pathlib
+import runpy
 
 import pytest
 
 if importlib.util.find_spec("torch") is None:
     pytest.skip("no PyTorch", allow_module_level=True)
 import torch
+import torch.nn.functional as F
 
 import lockstep as ls
 import lockstep.torch as lt
@@ -62,10 +65,11 @@ def test_dtypes_are_those_of_pytorch(device):
 def test_what_has_other_bits_elsewhere_is_refused():
     x = torch.randn(4, 4)
     refused = [lambda: x.sin(), lambda: x.cosh(), lambda: x.cumsum(0), lambda: x.prod(), lambda: x.var(), lambda: torch.randn(3),
-               lambda: torch.nn.functional.layer_norm(x, (4,)), lambda: torch.linalg.vector_norm(x, 1), lambda: x ** 5, lambda: x.cos(),
+               lambda: torch.linalg.vector_norm(x, 1), lambda: x ** 5, lambda: x.cos(),
                lambda: torch.zeros(4).scatter_add(0, torch.tensor([1, 1]), torch.ones(2)), lambda: torch.zeros(4).index_add(0, torch.tensor([1]), torch.ones(1)),
-               lambda: torch.zeros(4).scatter(0, torch.tensor([1, 1]), torch.ones(2)), lambda: torch.addcdiv(x, x, x), lambda: torch.lerp(x, x, 0.3),
-               lambda: x.to(torch.complex64).sum(), lambda: torch.arange(0, 1, 0.1), lambda: torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 2, 3]))]
+               lambda: torch.zeros(4).scatter(0, torch.tensor([1, 1]), torch.ones(2)), lambda: torch.lerp(x, x, x),
+               lambda: x.to(torch.complex64).sum(), lambda: torch.arange(0, 1, 0.1), lambda: torch.nn.functional.dropout(x), lambda: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
+               lambda: x.clone().index_put((torch.tensor([1, 1]),), torch.ones(2, 4))]
     for call in refused:
         call()
         with lt.deterministic(), pytest.raises(ls.Unsupported):
@@ -165,3 +169,143 @@ def test_blocks_nest_and_end():
     mode = lt.deterministic()
     with mode, mode:
         assert same(x.sum(), ls.sum(x))
+
+
+# ---- layers, forward and backward ----------------------------------------------
+LABELS, PLACES, FEW, WEIGHTS = torch.tensor([3, 0, -100, 2, 3, 1]), torch.tensor([[5, 1, 5], [0, 5, 1]]), torch.tensor([[4, 1, 4], [0, 4, 1]]), torch.tensor([0.5, 2.0, 0.0, 1.5, 1.0])
+MASK = torch.tensor([[True, False, True, True], [False] * 4, [True] * 4])
+
+
+def attention(x, mask=None, **keywords):
+    q, k, v = (part.reshape(2, -1, 8) for part in x.split([3, 4, 4]))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else mask.to(x.device), **keywords)
+
+
+def dense(x, places=None, **keywords):
+    return F.embedding(PLACES.to(x.device) if places is None else places, x, **keywords)
+
+
+LAYERS = {
+    "cross_entropy": ((6, 5), lambda x: F.cross_entropy(x, LABELS.to(x.device))),
+    "cross_entropy, no mean": ((6, 5), lambda x: F.cross_entropy(x, LABELS.to(x.device), reduction="none")),
+    "cross_entropy, weights": ((6, 5), lambda x: F.cross_entropy(x, LABELS.to(x.device), WEIGHTS.to(x))),
+    "cross_entropy, sum": ((6, 5), lambda x: F.cross_entropy(x, LABELS.to(x.device), reduction="sum", ignore_index=3 - 103)),
+    "cross_entropy, smooth": ((6, 5), lambda x: F.cross_entropy(x, LABELS.to(x.device), label_smoothing=0.1)),
+    "cross_entropy of places": ((2, 5, 3), lambda x: F.cross_entropy(x, FEW.to(x.device))),
+    "cross_entropy of one": ((5,), lambda x: F.cross_entropy(x, torch.tensor(3, device=x.device))),
+    "embedding": ((7, 9), dense),
+    "embedding, padded": ((7, 9), lambda x: dense(x, padding_idx=5)),
+    "embedding of one": ((7, 9), lambda x: dense(x, torch.tensor(2, device=x.device))),
+    "rows by index": ((7, 9), lambda x: x[PLACES.to(x.device)]),
+    "elements by index": ((7, 9), lambda x: x[PLACES.to(x.device), -PLACES.to(x.device)]),
+    "layer_norm": ((4, 3, 6), lambda x: F.layer_norm(x, (3, 6), x[0] + 1, x[1])),
+    "layer_norm, plain": ((4, 6), lambda x: F.layer_norm(x, (6,), eps=0.1)),
+    "rms_norm": ((4, 3, 6), lambda x: F.rms_norm(x, (6,), x[0, 0])),
+    "rms_norm, module": ((4, 6), lambda x: torch.nn.RMSNorm(6).to(x.device)(x)),
+    "softmax": ((4, 6), lambda x: x.softmax(0)),
+    "attention": ((11, 16), attention),
+    "attention, causal": ((11, 16), lambda x: attention(x, is_causal=True, scale=0.3)),
+    "attention, masked": ((11, 16), lambda x: attention(x, mask=MASK)),
+    "attention, biased": ((11, 16), lambda x: attention(x, mask=MASK.float() * 2)),
+    "gated unit": ((6, 16), lambda x: F.silu(x[:, :8]) * x[:, 8:]),
+    "gelu": ((6, 16), lambda x: F.gelu(x, approximate="tanh") + F.gelu(x)),
+    "powers": ((6, 16), lambda x: x.square() + (1 - x) ** 3),
+    "means": ((6, 16), lambda x: x.exp().mean(0).log() + x.logsumexp(0)),
+    "products": ((6, 16), lambda x: (x @ x.mT) @ x),
+}
+
+
+def forward_and_backward(name, x):
+    x = x.clone().requires_grad_()
+    y = LAYERS[name][1](x)
+    y.backward(torch.tensor([float(k % 5 - 1) for k in range(y.numel())]).reshape(y.shape).to(y))
+    return y.detach(), x.grad
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    x = torch.randn(LAYERS[name][0], generator=torch.Generator().manual_seed(5)) * 2
+    exact = forward_and_backward(name, x.double())
+    with lt.deterministic(matmul=True):
+        got = forward_and_backward(name, x)
+    for a, b in zip(got, exact):
+        assert a.dtype == torch.float32 and a.shape == b.shape and torch.allclose(a.double(), b, rtol=2e-5, atol=2e-6)
+    for device in DEVICES[1:]:
+        with lt.deterministic(matmul=True):
+            assert same(forward_and_backward(name, x.to(device)), got)
+
+
+@ON
+def test_indices_that_come_often_add_up_in_their_order(device):
+    generator = torch.Generator().manual_seed(6)
+    index = torch.randint(0, 40, (5000,), generator=generator)
+    rows = torch.randn(5000, 30, generator=generator)
+    weight = torch.zeros(50, 30, device=device, requires_grad=True)
+    with lt.deterministic():
+        F.embedding(index.to(device), weight).backward(rows.to(device))
+    for place in (0, 17, 39, 45):
+        assert same(weight.grad[place].cpu(), ls.sum(rows[index == place], 0))
+    half = weight.detach().half().requires_grad_()
+    with lt.deterministic():
+        half[index.to(device)].backward(rows.half().to(device))
+    assert same(half.grad[17].cpu(), ls.sum(rows.half()[index == 17], 0, dtype=torch.float16))
+
+
+def test_products_are_dots_of_lockstep():
+    generator = torch.Generator().manual_seed(7)
+    for m, k, n in ((1, 5, 1), (40, 70, 3), (3, 70, 40), (9, 3000, 11), (2, 1, 3), (0, 3, 2), (2, 0, 3), (64, 64, 64)):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            a, b = torch.randn(m, k, generator=generator).to(dtype), torch.randn(k, n, generator=generator).to(dtype)
+            want = torch.stack([ls.dot(a, b[:, j].expand(m, k).contiguous(), -1, dtype=dtype) for j in range(n)], 1) if m * n else a.new_zeros(m, n)
+            for device in DEVICES:
+                with lt.deterministic(matmul=True):
+                    assert same((a.to(device) @ b.to(device)).cpu(), want) and same((b.T.to(device) @ a.T.to(device)).T.cpu(), want)
+                    assert same((a.to(device).expand(3, m, k) @ b.to(device).expand(3, k, n))[2].cpu(), want)
+
+
+# ---- the small transformer of the examples ---------------------------------------
+@pytest.fixture(scope="module")
+def transformer():
+    path = pathlib.Path(__file__).parent.parent.parent / "tools" / "examples" / "python" / "small_transformer.py"
+    return runpy.run_path(str(path))
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+def test_a_transformer_is_trained_with_the_same_bits_everywhere(transformer):
+    losses, parameters = transformer["train"]()
+    assert losses[2] < losses[1] < losses[0]
+    threads = torch.get_num_threads()
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            ls.set_num_threads(n)
+            again = transformer["train"]()
+            assert again[0] == losses and same(again[1], parameters)
+    finally:
+        torch.set_num_threads(threads)
+        ls.set_num_threads(0)
+    for device in DEVICES[1:]:
+        there = transformer["train"](device)
+        assert there[0] == losses and same([p.cpu() for p in there[1]], parameters)
+
+
+@ON
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own
+def test_a_sequence_has_its_bits_in_any_batch(device, transformer):
+    """Logits, losses and gradients of what a sequence alone goes into; those of weights add up over a batch."""
+    model, text = transformer["model_and_text"](device)
+    embedded = []
+    model.letters.register_forward_hook(lambda module, inputs, output: embedded.append(output))
+
+    def step(part):
+        embedded.clear()
+        with lt.deterministic(matmul=True):
+            logits = model(part[:, :-1])
+            losses = F.cross_entropy(logits.mT, part[:, 1:], reduction="none")
+            return logits.detach(), losses.detach(), torch.autograd.grad(losses.sum(), embedded[0])[0]
+
+    whole = step(text)
+    for size in (1, 3, len(text) - 1):
+        parts = [step(part) for part in text[:7].split(size)]
+        assert same([torch.cat(t) for t in zip(*parts)], [t[:7] for t in whole]), size

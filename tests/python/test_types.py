@@ -33,7 +33,7 @@ def test_basedpyright_is_content(tmp_path):
     folder = pathlib.Path(ls.__file__).parent
     # The package's files import one another by design, and the tree's root is not the checker's.
     settings = {"include": [str(folder)], "extraPaths": [str(folder.parent)], "pythonVersion": "3.12", "reportImportCycles": False,
-                "reportMissingImports": all(importlib.util.find_spec(name) for name in ("torch", "jax", "mpi4py")), "ignore": [*([] if importlib.util.find_spec("torch") else ["**/*torch*", "**/_deterministic.py"]), *([] if importlib.util.find_spec("jax") else ["**/jax.py"])]}
+                "reportMissingImports": all(importlib.util.find_spec(name) for name in ("torch", "jax", "mpi4py")), "ignore": [*([] if importlib.util.find_spec("torch") else ["**/*torch*", "**/_deterministic*.py"]), *([] if importlib.util.find_spec("jax") else ["**/jax.py"])]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     done = subprocess.run([sys.executable, "-m", "basedpyright", "--level", "error", "--pythonpath", sys.executable, "-p", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0 and "0 errors" in done.stdout, done.stdout + done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import _core
@@ -44,6 +45,17 @@ def _routed(*names: str) -> Callable[[_Kernel], _Kernel]:
             op = getattr(getattr(_aten, packet, None), overload or "default", None)
             if op is not None:  # not in every release
                 _kernels[op] = kernel
+        return kernel
+    return keep
+
+
+# Functions that are taken whole, before PyTorch takes them apart.
+_layers: dict[Any, _Kernel] = {}
+
+
+def _layer(*functions: Any) -> Callable[[_Kernel], _Kernel]:
+    def keep(kernel: _Kernel) -> _Kernel:
+        _layers.update((f, kernel) for f in functions if f is not None)
         return kernel
     return keep
 
@@ -208,13 +220,15 @@ def _addcmul_(x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
 
 @_routed("pow.Tensor_Scalar")
 def _pow(x: Tensor, exponent: Any) -> Tensor:
+    if exponent == 1:
+        return x.clone()
     if exponent == 2:
         return x * x
     if exponent == 0.5:
         return x.sqrt()
     if exponent == 3:
         return x * x * x
-    raise Unsupported(f"a power of {exponent} has other bits on a GPU than on a CPU; deterministic() has 2, 3 and 0.5")
+    raise Unsupported(f"a power of {exponent} has other bits on a GPU than on a CPU; deterministic() has 1, 2, 3 and 0.5")
 
 
 @_routed("mse_loss")
@@ -317,20 +331,42 @@ _ELEMENTS = 1 << 22  # of products at a time
 
 
 def _mm(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b by products in f64, exact for f32 and shorter, and lockstep's sums."""
-    (m, k), n = a.shape, b.shape[1]
+    """a @ b: each element a dot product of lockstep's, whose products are exact in f64."""
     if a.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise Unsupported(f"a product of matrices of {a.dtype} would round its terms; deterministic() has those of 16- and 32-bit floats")
-    right = b.to(torch.float64).T.contiguous()
-    rows = max(1, _ELEMENTS // max(1, n * k))
-    parts = [_core.sum((part.to(torch.float64)[:, None, :] * right).contiguous(), -1) for part in a.split(rows)] if k and m and n else []
-    return (torch.cat(parts) if parts else right.new_zeros(m, n)).to(a.dtype)
+    (m, k), n = a.shape, b.shape[1]
+    if k == 0 or m == 0 or n == 0:
+        return a.new_zeros(m, n)
+    if n > m:  # a dot product is the same the other way round
+        return _mm(b.T, a.T).T.contiguous()
+    rows, columns = a.contiguous(), b.T.contiguous()
+    if m * k >= (1 << 20 if a.is_cuda else 1 << 9):  # a call for each column, which all rows share
+        result = a.new_empty(n, m)
+        for column, to in zip(columns, result):
+            _core.dot(rows, column.expand(m, k), -1, dtype=a.dtype, out=to)
+        return result.T.contiguous()
+    return _of_products(rows[:, None, :], columns).to(a.dtype)
+
+
+def _of_products(a: Tensor, b: Tensor) -> Tensor:
+    """Sums of a * b along the last axis, by the products in memory: more of it, but fewer calls."""
+    wide = b.to(torch.float64)
+    lines = max(1, _ELEMENTS // wide.numel())
+    return torch.cat([_core.sum((part.to(torch.float64) * wide).contiguous(), -1, dtype=a.dtype) for part in a.split(lines)])
+
+
+def _bmm(a: Tensor, b: Tensor) -> Tensor:
+    (count, m, k), n = a.shape, b.shape[2]
+    if count and m * n * k and m * n * k * count <= _ELEMENTS and a.dtype != torch.float64 and a.is_cuda:
+        wide = a.to(torch.float64)[:, :, None, :] * b.mT.to(torch.float64)[:, None, :, :]
+        return _core.sum(wide.contiguous(), -1, dtype=a.dtype)
+    return torch.stack([_mm(x, y) for x, y in zip(a, b)]) if count else a @ b
 
 
 _products: dict[Any, _Kernel] = {
     _aten.mm.default: _mm,
     _aten.addmm.default: lambda c, a, b, *, beta=1, alpha=1: _combine(c, _mm(a, b), beta, alpha),
-    _aten.bmm.default: lambda a, b: torch.stack([_mm(x, y) for x, y in zip(a, b)]) if len(a) else a @ b,
+    _aten.bmm.default: _bmm,
     _aten.dot.default: lambda a, b: _mm(a[None], b[:, None])[0, 0],
     _aten.mv.default: lambda a, b: _mm(a, b[:, None])[:, 0],
 }
@@ -347,21 +383,27 @@ class _Depth(threading.local):
 _kernel_runs = _Depth()
 
 
+class _Whole(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _layers.get(func, func)(*args, **(kwargs or {}))
+
+
 class deterministic(TorchDispatchMode):
     """Give PyTorch's own functions lockstep's bits in a `with` block; refuse those that have none.
 
     Within the block `sum`, `mean`, `amax`, `amin`, `max`, `min`, `argmax`, `argmin`, the 2-norm and `mse_loss` are computed
-    by lockstep, also inside gradients; so are softmax, log_softmax and logsumexp, and exp, expm1, log, log1p, rsqrt, tanh,
-    sigmoid, silu, gelu, erf and softplus of 16- and 32-bit floats; functions of one rounding an element (sums and products of two tensors, roots,
-    comparisons, copies, views, ...) stay PyTorch's; everything else raises Unsupported. So what the block computes has
-    the same bits on a CPU and on a GPU, for every number of threads, and for each row of a batch alone. Compiled functions
-    run eagerly in it.
+    by lockstep, also inside gradients; so are softmax, log_softmax, logsumexp and cross_entropy, exp, expm1, log, log1p, rsqrt, tanh,
+    sigmoid, silu, gelu, erf and softplus of 16- and 32-bit floats, layer_norm and rms_norm, embeddings and rows taken by index,
+    clip_grad_norm_, and the steps of SGD, Adam and AdamW with ``foreach=False``; functions of one rounding an element (sums and
+    products of two tensors, roots, comparisons, copies, views, ...) stay PyTorch's; everything else raises Unsupported. So what
+    the block computes has the same bits on a CPU and on a GPU, for every number of threads, and for each row of a batch alone.
+    (The gradient of a weight is a sum over the batch, so it has other bits for another batch.) Compiled functions run eagerly in it.
 
     Parameters
     ----------
     matmul : bool, default False
-        Compute products of matrices of f16, bf16 and f32 too: as products in f64 and lockstep's sums, which takes the
-        time of m*n*k numbers through memory, hundreds of times that of PyTorch's own.
+        Compute products of matrices of f16, bf16 and f32 too, and attention: each element is `lockstep.dot` of a row and a
+        column, whose products are exact in f64. This takes many times PyTorch's own time; the page on Python says how many.
 
     Examples
     --------
@@ -374,18 +416,21 @@ class deterministic(TorchDispatchMode):
     def __init__(self, *, matmul: bool = False) -> None:
         super().__init__()
         self._matmul = matmul
-        self._stances: list[Any] = []
+        self._within: list[Any] = []
 
     def __enter__(self) -> Any:
         # A function compiled beforehand would not come by here.
         stance = torch.compiler.set_stance("force_eager")
         stance.__enter__()
-        self._stances.append(stance)
+        whole = _Whole()
+        whole.__enter__()
+        self._within.append((whole, stance))
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
-        self._stances.pop().__exit__(*exception)
+        for scope in self._within.pop():
+            scope.__exit__(*exception)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}

@@ -398,3 +398,4 @@ from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  
 from ._torch_softmax import log_softmax, logsumexp, picked, softmax  # noqa: E402
 from ._torch_stencils import stencil  # noqa: E402
 from ._torch_sums import convert, dot, mean, std, var  # noqa: E402
+from . import _deterministic_layers as _layers  # noqa: E402, F401
