@@ -212,7 +212,7 @@ struct normalizer : normalize_call {
 
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
-  if (lib::kind_of(d.kind).exponential) return joins_bytes(queue, d);
+  if (lib::kind_of(d.kind).exponential) return exponential_bytes(queue, d);
   const size_t made = widen_alone(d) ? 0 : static_cast<size_t>(makes_weight(d)) + static_cast<size_t>(makes_bias(d));
   return made * wide_bytes(d) + joins_bytes(queue, d);
 }

@@ -52,7 +52,8 @@ inline size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_
   return static_cast<size_t>(most_tasks(*queue, bytes)) * 32;
 }
 
-// softmax.cpp: the kinds of exponentials. workspace: joins_bytes().
+// softmax.cpp: the kinds of exponentials. workspace: exponential_bytes().
+size_t exponential_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d);
 lockstep_status exponential_rows(const normalize_call& rows, void* workspace);
 
 }  // namespace lockstep::cpu

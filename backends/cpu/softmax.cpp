@@ -4,7 +4,8 @@
 //         extremes and roundings are those kernels that reduce and convert have.
 // Moves   every element once in and once out; again in where a row is larger than the caches
 // Limit   the exponentials: about 20 operations an element
-// Watch   SOFTMAX of rows beyond `kept` computes each exponential twice, which costs less than memory for them
+// Watch   of SOFTMAX a thread keeps the exponentials of a row's first leaves only, as many as the caches hold; those
+//         of the others it computes twice, which costs less than memory for them
 // Source  lib/bits/functions.hpp (exp_of, log_of), lockstep.h
 #include <cmath>
 #include <limits>
@@ -18,8 +19,15 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr int64_t kept = 8192;  // exponentials of a row, 64 KiB on the stack
+constexpr int64_t kept = 8192;  // exponentials of short rows, 64 KiB on the stack
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Leaves of a row whose exponentials a thread keeps until it writes, in half of its L2.
+int64_t kept_leaves(const lockstep_queue& queue, const lockstep_normalize_desc& d) {
+  if (d.kind != LOCKSTEP_NORMALIZE_SOFTMAX || (d.length <= order::leaf && d.residual == nullptr)) return 0;
+  return std::min(order::leaves(d.length),
+                  queue.tuned->has.l2 / 2 / static_cast<int64_t>(order::leaf * sizeof(double)));
+}
 
 struct exponentials : normalize_call {
   const function_kernels& functions = functions_of(queue.kernels);
@@ -65,13 +73,19 @@ struct exponentials : normalize_call {
     }
     return found;
   }
-  // The sum of a subtree's exponentials; they remain in e, of a subtree of more than `kept` elements the last leaf's.
-  double sum_of_leaves(int64_t row, int64_t first, int64_t last, double centre, double* e) const {
+  // Exponentials that a part of a row keeps: of its first leaves, those of others are computed again.
+  struct store {
+    double* e;
+    int64_t leaves;
+    double* of(int64_t leaf, double* otherwise) const { return leaf < leaves ? e + leaf * order::leaf : otherwise; }
+  };
+  // The sum of a subtree's exponentials.
+  double sum_of_leaves(int64_t row, int64_t first, int64_t last, double centre, const store& keeps) const {
     alignas(64) char buffer[order::leaf * 8];
-    const bool keeps = (last - first) * order::leaf <= kept;
+    alignas(64) double others[order::leaf];
     order::tree<double> tree;
     for (int64_t k = first; k < last; ++k) {
-      double sum = 0, *const to = e + (keeps ? (k - first) * order::leaf : 0);
+      double sum = 0, *const to = keeps.of(k - first, others);
       exp(leaf(row, k, buffer, false), leaf_length(k), centre, to);
       sum_of.rows({to, leaf_length(k), order::leaf, nullptr, true}, 1, &sum);
       tree.push(sum);
@@ -79,11 +93,16 @@ struct exponentials : normalize_call {
     return tree.total();
   }
   char* result(int64_t row, int64_t at) const { return dst + (row * d.dst_stride + at) * result_bytes; }
-  // y: room for a leaf.
-  void write_leaves(int64_t row, int64_t first, int64_t last, double centre, double part, double* y) const {
+  void write_leaves(int64_t row, int64_t first, int64_t last, double centre, double part, const store& keeps) const {
     alignas(64) char buffer[order::leaf * 8];
-    for (int64_t k = first; k < last; ++k)
-      write(row, k * order::leaf, leaf(row, k, buffer, false), leaf_length(k), centre, part, y);
+    alignas(64) double y[order::leaf];
+    for (int64_t k = first; k < last; ++k) {
+      const double* const e = std::isfinite(centre) ? keeps.of(k - first, nullptr) : nullptr;
+      if (e != nullptr)
+        round(e, result(row, k * order::leaf), leaf_length(k), part, stream);
+      else
+        write(row, k * order::leaf, leaf(row, k, buffer, false), leaf_length(k), centre, part, y);
+    }
   }
   void write(int64_t row, int64_t at, const void* h, int64_t n, double centre, double part, double* y) const {
     if (!std::isfinite(centre))
@@ -109,19 +128,16 @@ struct exponentials : normalize_call {
   }
 
   // ---- rows [first, last) by one thread ---------------------------------------
-  void rows(int64_t first, int64_t last) const {
-    alignas(64) double e[kept];
+  void rows(int64_t first, int64_t last, const store& keeps) const {
     for (int64_t row = first; row < last; ++row) {
       const double centre = centre_of(extreme_of_leaves(row, 0, leaves));
       double part[8] = {1};
-      if (std::isfinite(centre)) part[0] = sum_of_leaves(row, 0, leaves, centre, e);
+      if (std::isfinite(centre)) part[0] = sum_of_leaves(row, 0, leaves, centre, keeps);
       parts_of(part, 1);
       if (one_result)
         write_one(row, centre, part[0]);
-      else if (divides && std::isfinite(centre) && leaves * order::leaf <= kept)
-        round(e, result(row, 0), d.length, part[0], stream);
       else
-        write_leaves(row, 0, leaves, centre, part[0], e);
+        write_leaves(row, 0, leaves, centre, part[0], keeps);
     }
   }
   // Rows of at most a leaf without a residual, some at a time.
@@ -154,10 +170,12 @@ struct exponentials : normalize_call {
     }
   }
   // One row by all threads.
-  void together(int64_t row, void* workspace) const {
+  void together(int64_t row, void* workspace, double* e) const {
     const int level = subtree_level(leaves, most_tasks(queue, d.length * bytes));
     const int64_t tasks = ((leaves - 1) >> level) + 1;
     const auto end = [&](int64_t t) { return std::min((t + 1) << level, leaves); };
+    const int64_t each = kept_leaves(queue, d) * queue.threads / tasks;
+    const auto keeps = [&](int64_t t) { return store{e + t * each * order::leaf, each}; };
     auto* const found = static_cast<extreme*>(workspace);
     over_shares(queue, tasks, [&](int64_t t, int) { found[t] = extreme_of_leaves(row, t << level, end(t)); });
     for (int64_t t = 1; t < tasks; ++t) found[0] = further(found[0], found[t]);
@@ -165,10 +183,8 @@ struct exponentials : normalize_call {
     double part[8] = {1};
     if (std::isfinite(centre)) {
       auto* const sums = static_cast<double*>(workspace);
-      over_shares(queue, tasks, [&](int64_t t, int) {
-        alignas(64) double e[kept];
-        sums[t] = sum_of_leaves(row, t << level, end(t), centre, e);
-      });
+      over_shares(queue, tasks,
+                  [&](int64_t t, int) { sums[t] = sum_of_leaves(row, t << level, end(t), centre, keeps(t)); });
       order::tree<double> tree;
       for (int64_t t = 0; t < tasks; ++t) tree.push(sums[t], level);
       part[0] = tree.total();
@@ -176,25 +192,37 @@ struct exponentials : normalize_call {
     parts_of(part, 1);
     if (one_result) return write_one(row, centre, part[0]);
     over_shares(queue, tasks, [&](int64_t t, int) {
-      alignas(64) double y[order::leaf];
-      write_leaves(row, t << level, end(t), centre, part[0], y);
+      write_leaves(row, t << level, end(t), centre, part[0], keeps(t));
       if (stream) kernels.fence();
     });
   }
 
   void run(void* workspace) const {
+    auto* const e = reinterpret_cast<double*>(static_cast<char*>(workspace) + joins_bytes(&queue, d));
     if (shares_rows()) {
-      for (int64_t row = 0; row < d.count; ++row) together(row, workspace);
+      for (int64_t row = 0; row < d.count; ++row) together(row, workspace, e);
       return;
     }
-    over_rows([&](int64_t first, int64_t last) {
-      residual == nullptr&& leaves == 1 ? batches(first, last) : rows(first, last);
+    if (residual == nullptr && leaves == 1)
+      return over_rows([&](int64_t first, int64_t last) {
+        batches(first, last);
+        if (stream) kernels.fence();
+      });
+    const int64_t each = kept_leaves(queue, d);
+    const int64_t group = std::max<int64_t>(queue.tuned->rows.normalize_grain / d.length, 1);
+    over_shares(queue, (d.count - 1) / group + 1, [&](int64_t t, int thread) {
+      rows(t * group, std::min((t + 1) * group, d.count), {e + thread * each * order::leaf, each});
       if (stream) kernels.fence();
     });
   }
 };
 
 }  // namespace
+
+size_t exponential_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d) {
+  const int64_t kept = queue->threads * kept_leaves(*queue, d) * order::leaf;
+  return joins_bytes(queue, d) + static_cast<size_t>(kept) * sizeof(double);
+}
 
 lockstep_status exponential_rows(const normalize_call& rows, void* workspace) {
   const lockstep_status status = require_labels(rows.d);

@@ -22,6 +22,7 @@ import lockstep.jax as lj
 if jax.default_backend() == "gpu" and not any(b.name == "cuda" and b.usable for b in ls.backends()):
     pytest.skip("JAX on a GPU that lockstep cannot use", allow_module_level=True)
 RNG = np.random.default_rng(12)
+LABELS = RNG.integers(0, 64, 5)
 STAR = [0.5, -1.0, 2.0, 0.25, 1.5]
 
 
@@ -64,6 +65,13 @@ def calls(dtype):
             yield f"{name} of two axes", lambda x, m, n=name: getattr(m, n)(x, (1, 2), eps=0.5)
             yield f"{name} of the middle", lambda x, m, n=name: getattr(m, n)(x, 1)
             yield f"{name} of axes apart", lambda x, m, n=name: getattr(m, n)(x, (2, 0))
+        labels = RNG.integers(0, 64, (6, 70))
+        for axis, scale in itertools.product((-1, 0, 1, (0, 2)), (1.0, -0.3)):
+            for name in ("softmax", "log_softmax", "logsumexp"):
+                yield f"{name} {axis} {scale}", lambda x, m, n=name, a=axis, s=scale: getattr(m, n)(x, a, scale=s)
+        yield "logsumexp, kept", lambda x, m: m.logsumexp(x, (0, 1), keepdims=True, dtype="float16")
+        yield "picked", lambda x, m: m.picked(x, labels, scale=0.3)
+        yield "picked of the middle", lambda x, m: m.picked(x, labels[:, :64], 1, dtype="float16")
         for mode, sweeps in itertools.product(("reflect", "valid", "wrap", "constant"), (1, 2)):
             yield f"stencil {mode}", lambda x, m, mode=mode, s=sweeps: m.stencil(x, STAR, mode=mode, cval=2.0, sweeps=s, axes=(1, 2))
 
@@ -74,6 +82,56 @@ def test_programs_have_the_bits_of_the_functions(x64, dtype):
     given = jnp.asarray(x)
     for name, call in calls(dtype):
         assert same(jax.jit(lambda a, f=call: f(a, lj))(given), call(x, ls)), name
+
+
+FUNCTIONS = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_an_element(name):
+    x = (RNG.standard_normal((5, 33)) * 3).astype("f4")
+    here, there = getattr(lj, name), getattr(ls, name)
+    for dtype in ("float32", "float16"):
+        a = x.astype(dtype)
+        assert same(jax.jit(here)(a), there(a)) and same(here(a, dtype="float32"), there(a, dtype="float32"))
+        assert same(jax.vmap(here, in_axes=1)(a), there(np.ascontiguousarray(a.T)))
+    with pytest.raises(ls.UnsupportedDtype):
+        here(jnp.arange(3))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_of_functions(name, x64):
+    import lockstep._jax_functions as functions
+    peers = {"sqrt": jnp.sqrt, "rsqrt": jax.lax.rsqrt, "reciprocal": jnp.reciprocal, "gelu": lambda x: jax.nn.gelu(x, approximate=False), "gelu_tanh": jax.nn.gelu, "erf": jax.lax.erf}
+    peer = peers.get(name) or getattr(jnp, name, None) or getattr(jax.nn, name)
+    x = jnp.asarray(abs(RNG.standard_normal(60)) + 0.1 if name in ("log", "log1p", "sqrt", "rsqrt") else RNG.standard_normal(60) * 3)
+    want = jax.vmap(jax.grad(peer))(x)
+    # The formula in double, and through the function of floats.
+    assert np.allclose(functions._SLOPES[name](x, peer(x)), want, rtol=3e-7, atol=1e-7)
+    assert np.allclose(jax.grad(lambda a: (getattr(lj, name)(a) * 2).sum())(x.astype("float32")), 2 * want, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_softmax_and_its_kin(x64):
+    x, labels = jnp.asarray(RNG.standard_normal((4, 5, 6))), RNG.integers(0, 5, (4, 6))
+    fs = [lambda a, n=n, k=k, s=s: getattr(lj, n)(a, k, scale=s) for n in ("softmax", "log_softmax", "logsumexp") for k in (-1, 1, (0, 2)) for s in (1.0, -0.4)]
+    fs += [lambda a: lj.logsumexp(a, 1, keepdims=True) * 2, lambda a: lj.picked(a, labels, 1, scale=0.7)]
+    for f in fs:
+        check_grads(f, (x,), 2, ["rev"])
+    for f in (lambda a: (lj.softmax(a) ** 2).sum(), lambda a: lj.picked(a, labels[0, :5]).sum()):
+        assert same(jax.jit(jax.vmap(jax.grad(f)))(x), np.stack([jax.jit(jax.grad(f))(a) for a in x]))
+
+
+def test_picked_without_words_of_64_bits():
+    x, labels = RNG.standard_normal((4, 5, 6)).astype("f4"), RNG.integers(0, 5, (4, 6))
+    assert same(jax.jit(lambda a: lj.picked(a, labels, 1))(x), ls.picked(x, labels, 1))
+    want = jax.grad(lambda a: jnp.take_along_axis(jax.nn.log_softmax(a, 1), labels[:, None], 1).sum())(x)
+    assert np.allclose(jax.grad(lambda a: lj.picked(a, labels, 1).sum())(x), want, atol=1e-6)
+    assert np.isnan(lj.picked(x[0], np.array([-1, 6, -6, 7, 2]))[:4]).all()
+    for bad in (labels[:3], labels * 1.0):
+        with pytest.raises(ls.InvalidArgument, match="labels has"):
+            lj.picked(x, bad, 1)
+    with pytest.raises(ls.InvalidArgument, match="one axis"):
+        lj.picked(x, labels, (0, 1))
 
 
 def test_narrow_types(x64):
@@ -109,7 +167,7 @@ def test_what_a_program_does_to_layouts():
 def test_vmap_changes_no_bit():
     x, y = (RNG.standard_normal((3, 5, 64)).astype("f4") for _ in range(2))
     for f in (lj.sum, lj.norm, lj.max, lambda a: lj.sum(a, 0), lambda a: lj.norm(a, -1, keepdims=True), lj.transpose, lambda a: lj.permute(a, (1, 0)),
-              lj.mean, lambda a: lj.var(a, 0), lambda a: lj.convert(a, "float16", axes=(1, 0)), lj.cumsum, lj.rms_norm, lambda a: lj.layer_norm(a, weight=y[0, 0]), lambda a: lj.stencil(a, STAR, mode="wrap")):
+              lj.mean, lambda a: lj.var(a, 0), lambda a: lj.convert(a, "float16", axes=(1, 0)), lj.cumsum, lj.softmax, lambda a: lj.logsumexp(a, 0), lambda a: lj.picked(a, LABELS[:len(a)]), lj.rms_norm, lambda a: lj.layer_norm(a, weight=y[0, 0]), lambda a: lj.stencil(a, STAR, mode="wrap")):
         want = np.stack([f(a) for a in x])
         assert same(jax.jit(jax.vmap(f))(x), want) and same(jax.vmap(jax.vmap(f))(x[:, None]), want[:, None])
         assert same(jax.vmap(f, in_axes=1)(x), np.stack([f(x[:, k]) for k in range(5)]))
@@ -118,8 +176,9 @@ def test_vmap_changes_no_bit():
     assert same(jax.vmap(lj.dot, (None, 0))(x[0], y), np.stack([lj.dot(x[0], b) for b in y]))
     weights = y[:, 0]
     assert same(jax.vmap(lambda a, w: lj.rms_norm(a, weight=w))(x, weights), np.stack([lj.rms_norm(a, weight=w) for a, w in zip(x, weights)]))
+    assert same(jax.vmap(lj.picked)(x, np.stack([LABELS, LABELS[::-1], LABELS])), np.stack([ls.picked(x[0], LABELS), ls.picked(x[1], LABELS[::-1].copy()), ls.picked(x[2], LABELS)]))
     # One call for a batch, not one for each.
-    for f in (lj.sum, lj.transpose, lj.rms_norm):
+    for f in (lj.sum, lj.transpose, lj.rms_norm, lj.softmax, lj.gelu):
         assert str(jax.make_jaxpr(jax.vmap(f))(x)).count("lockstep_execute") == 1
 
 

@@ -26,7 +26,9 @@ from ._info import spec
 from ._kinds import dtype_name
 from ._stencils import Star, border_of
 
-__all__ = ["argmax", "argmin", "convert", "cumsum", "dot", "layer_norm", "max", "mean", "min", "norm", "normalize", "permute", "rms_norm", "square_sum", "stencil", "sum", "transpose", "var"]
+__all__ = ["argmax", "argmin", "convert", "cumsum", "dot", "erf", "exp", "expm1", "gelu", "gelu_tanh", "layer_norm", "log", "log1p", "log_softmax",
+           "logsumexp", "max", "mean", "min", "norm", "normalize", "permute", "picked", "reciprocal", "rms_norm", "rsqrt", "sigmoid", "silu",
+           "softmax", "softplus", "sqrt", "square_sum", "stencil", "sum", "tanh", "transpose", "var"]
 
 _jax: Any = jax
 _ffi: Any = _jax.ffi
@@ -64,7 +66,7 @@ def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, 
 
 def _behind(name: str, axes: Any) -> Any:
     """The axes of one of a batch, counted in the batch."""
-    if name == "transpose":
+    if axes is None:
         return None
     if name in ("permute", "convert"):
         return (0, *(k + 1 for k in axes))
@@ -76,10 +78,10 @@ def _operation(name: str, given: tuple[str, ...], axes: Any, settings: _Settings
     call = _jax.custom_batching.custom_vmap(functools.partial(_execute, name, given, axes, settings))
 
     def batched(size: int, in_batch: Sequence[bool], *arrays: Array) -> tuple[Array, bool]:
-        if any(in_batch[1:]) and given:  # weights of their own for each: one call each
+        if any(in_batch[1:]) and given and name != "picked":  # weights of their own for each: one call each
             return _jax.lax.map(lambda one: call(*one), tuple(a if b else jnp.broadcast_to(a, (size, *a.shape)) for a, b in zip(arrays, in_batch))), True
         first, *others = (a if b else jnp.broadcast_to(a, (size, *a.shape)) for a, b in zip(arrays, in_batch))
-        return _operation(name, given, _behind(name, axes), settings)(first, *(arrays[1:] if given else others)), True
+        return _operation(name, given, _behind(name, axes), settings)(first, *(arrays[1:] if given and name != "picked" else others)), True
 
     call.def_vmap(batched)
     operation: Callable[..., Array] = call
@@ -413,3 +415,7 @@ def rms_norm(x: Array, axis: int | Sequence[int] = -1, *, weight: Array | None =
 def layer_norm(x: Array, axis: int | Sequence[int] = -1, *, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
     """`lockstep.layer_norm` with gradients of x, weight and bias."""
     return _normalized("layer_norm", x, axis, weight, bias, eps)
+
+
+from ._jax_functions import (erf, exp, expm1, gelu, gelu_tanh, log, log1p, log_softmax, logsumexp, picked, reciprocal,  # noqa: E402
+                             rsqrt, sigmoid, silu, softmax, softplus, sqrt, tanh)
