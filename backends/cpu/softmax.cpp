@@ -22,11 +22,12 @@ namespace {
 constexpr int64_t kept = 8192;  // exponentials of short rows, 64 KiB on the stack
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Leaves of a row whose exponentials a thread keeps until it writes, in half of its L2.
+// Leaves of a row whose exponentials a thread keeps until it writes, in its L2 and its part of the L3.
 int64_t kept_leaves(const lockstep_queue& queue, const lockstep_normalize_desc& d) {
+  constexpr int64_t most = 2 << 20;  // bytes
   if (d.kind != LOCKSTEP_NORMALIZE_SOFTMAX || (d.length <= order::leaf && d.residual == nullptr)) return 0;
   return std::min(order::leaves(d.length),
-                  queue.tuned->has.l2 / 2 / static_cast<int64_t>(order::leaf * sizeof(double)));
+                  std::min(queue.tuned->has.l2 * 2, most) / static_cast<int64_t>(order::leaf * sizeof(double)));
 }
 
 struct exponentials : normalize_call {
@@ -50,11 +51,14 @@ struct exponentials : normalize_call {
     std::fill(sums + count, sums + whole, 1.0);
     functions.apply[LOCKSTEP_MAP_LOG](sums, whole);
   }
+  void centres_of(const extreme* found, int64_t count, double* centre) const {
+    uint64_t elements[normalize_rows];
+    for (int64_t s = 0; s < count; ++s) order::store_key(d.dtype, elements, s, found[s].key);
+    widen(elements, centre, count, 1, false);
+  }
   double centre_of(const extreme& e) const {
-    uint64_t element = 0;
     double x = 0;
-    order::store_key(d.dtype, &element, 0, e.key);
-    widen(&element, &x, 1, 1, false);
+    centres_of(&e, 1, &x);
     return x;
   }
 
@@ -150,8 +154,8 @@ struct exponentials : normalize_call {
       extreme found[normalize_rows];
       double centre[normalize_rows], part[normalize_rows];
       extreme_of.rows({h, d.length, d.src_stride, nullptr}, count, false, found);
+      centres_of(found, count, centre);
       for (int64_t s = 0; s < count; ++s) {
-        centre[s] = centre_of(found[s]);
         if (std::isfinite(centre[s]))
           exp(h + s * d.src_stride * bytes, d.length, centre[s], e + s * pitch);
         else

@@ -121,11 +121,15 @@ struct programs {
     return x == x ? scaled : x;
   }
   LOCKSTEP_PROGRAM static D exp_of(D x) { return exp_of(x, M::all(-0.0)); }
-  // exp_of(x) of an x that is 0 or less and no NaN, by fewer steps.
-  LOCKSTEP_PROGRAM static D exp_below(D x) {
-    const reduced a = reduce(x < -708.0 ? M::all(-708) : x);
+  // exp_of(x) of an x from -708 to 0, by fewer steps.
+  LOCKSTEP_PROGRAM static D exp_within(D x) {
+    const reduced a = reduce(x);
     const D y = M::fma(a.r, M::fma(a.r, exp_tail(a.r), M::all(1)), M::all(1));
-    const D scaled = M::of_bits(M::bits_of(y) + (M::bits_of(a.shifted) << 52));
+    return M::of_bits(M::bits_of(y) + (M::bits_of(a.shifted) << 52));
+  }
+  // The same of any x that is 0 or less and no NaN.
+  LOCKSTEP_PROGRAM static D exp_below(D x) {
+    const D scaled = exp_within(x < -708.0 ? M::all(-708) : x);
     return x < -708.0 ? M::all(0) : scaled;
   }
   LOCKSTEP_PROGRAM static D expm1_of(D x) {

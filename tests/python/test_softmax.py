@@ -46,6 +46,19 @@ def test_values(name, dtype):
         assert same(call(name, x, labels, dtype="float32"), call(name, x, labels, dtype="float32", variant="ref"))
 
 
+@pytest.mark.parametrize("length", [150, 2048, 9001, 300_001])
+def test_rows_of_every_kept_length(length):
+    """Exponentials that a thread keeps and that it computes twice; blocks of them that are all normal numbers, and others."""
+    rng = np.random.default_rng(length)
+    x = rng.standard_normal((3, length)).astype("f4")
+    x[1, length // 3::7] = -np.inf
+    x[2, 100:] = np.linspace(-690, -740, length - 100)
+    want = [ls.softmax(x, variant="ref"), ls.softmax(x, scale=0.97, variant="ref")]
+    for threads in (1, 2):
+        with ls.Context(threads=threads) as context:
+            assert same(ls.softmax(x, context=context), want[0]) and same(ls.softmax(x, scale=0.97, context=context), want[1])
+
+
 def test_masks_infinities_and_nans():
     x = np.array([[-np.inf, 3, 3], [-np.inf] * 3, [np.inf, 0, 0], [np.nan, 0, 0]])
     nan = [np.nan] * 3

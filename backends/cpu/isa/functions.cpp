@@ -65,9 +65,42 @@ inline void each(const void* x, int64_t n, double centre, double scale, double* 
   const vd y = of((load_few<E>(p + i, n - i) - m) * s);
   memcpy(to + i, &y, sizeof y);
 }
+bool any_below(vd x, double limit) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_cmp_pd_mask(x, splat(limit), _CMP_LT_OQ) != 0;
+#else
+  bool any = false;
+  for (int j = 0; j < W; ++j) any = any || x[j] < limit;
+  return any;
+#endif
+}
+// The whole blocks of `each` vectors whose exponentials are all normal numbers, which need no choice for each lane:
+// how many elements they are.
+template <class E, bool scales>
+int64_t exponentials_within(const typename E::type* p, int64_t n, double centre, double scale, double* to) {
+  constexpr int64_t each = 8;
+  const vd m = splat(centre), s = splat(scale);
+  int64_t i = 0;
+  for (; i + each * W <= n; i += each * W) {
+    vd least = splat(0);
+#pragma GCC unroll 2
+    for (int64_t k = 0; k < each * W; k += W) {
+      vd d = E::load(p + i + k) - m;
+      if (scales) d = d * s;
+      least = d < least ? d : least;
+      const vd y = functions::programs<lanes>::exp_within(d);
+      memcpy(to + i + k, &y, sizeof y);
+    }
+    if (any_below(least, -708)) break;
+  }
+  return i;
+}
 template <class E>
 void exponentials(const void* x, int64_t n, double centre, double scale, double* to) {
-  each<E>(x, n, centre, scale, to, [](vd d) { return functions::programs<lanes>::exp_below(d); });
+  const auto* p = static_cast<const typename E::type*>(x);
+  const int64_t done = scale == 1 ? exponentials_within<E, false>(p, n, centre, scale, to)
+                                  : exponentials_within<E, true>(p, n, centre, scale, to);
+  each<E>(p + done, n - done, centre, scale, to + done, [](vd d) { return functions::programs<lanes>::exp_below(d); });
 }
 template <class E>
 void differences(const void* x, int64_t n, double centre, double scale, double less, double* to) {
