@@ -327,39 +327,43 @@ def _log_softmax_backward(g: Tensor, y: Tensor, dim: int, dtype: torch.dtype) ->
 
 
 # ---- products of matrices, where they are asked for --------------------------
-_ELEMENTS = 1 << 22  # of products at a time
-
-
 def _mm(a: Tensor, b: Tensor) -> Tensor:
     """a @ b: each element a dot product of lockstep's, whose products are exact in f64."""
     if a.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise Unsupported(f"a product of matrices of {a.dtype} would round its terms; deterministic() has those of 16- and 32-bit floats")
     (m, k), n = a.shape, b.shape[1]
-    if k == 0 or m == 0 or n == 0:
-        return a.new_zeros(m, n)
     if n > m:  # a dot product is the same the other way round
         return _mm(b.T, a.T).T.contiguous()
+    if m * k * n == 0:
+        return a.new_zeros(m, n)
     rows, columns = a.contiguous(), b.T.contiguous()
-    if m * k >= (1 << 20 if a.is_cuda else 1 << 9):  # a call for each column, which all rows share
-        result = a.new_empty(n, m)
-        for column, to in zip(columns, result):
-            _core.dot(rows, column.expand(m, k), -1, dtype=a.dtype, out=to)
-        return result.T.contiguous()
-    return _of_products(rows[:, None, :], columns).to(a.dtype)
+    if m * k < (1 << 20 if a.is_cuda else 1 << 14):
+        return _of_products(rows[None], columns[None])[0]
+    result = a.new_empty(n, m)  # a call for each column, which all rows share
+    for column, to in zip(columns, result):
+        _core.dot(rows, column.expand(m, k), -1, dtype=a.dtype, out=to)
+    return result.T.contiguous()
 
 
 def _of_products(a: Tensor, b: Tensor) -> Tensor:
-    """Sums of a * b along the last axis, by the products in memory: more of it, but fewer calls."""
-    wide = b.to(torch.float64)
-    lines = max(1, _ELEMENTS // wide.numel())
-    return torch.cat([_core.sum((part.to(torch.float64) * wide).contiguous(), -1, dtype=a.dtype) for part in a.split(lines)])
+    """The dot products of all rows of a and b in each of a batch, by products in memory: more of it, but fewer calls."""
+    (count, m, k), n = a.shape, b.shape[1]
+    room = 1 << 22 if a.is_cuda else 1 << 16  # products at a time; on a CPU they stay in its cache
+    matrices, lines = max(1, room // (m * n * k)), max(1, room // (n * k))
+    result = a.new_empty(count, m, n)
+    for first in range(0, count, matrices):
+        some = slice(first, first + matrices)
+        right = b[some].to(torch.float64)[:, None]
+        for line in range(0, m, lines):
+            products = a[some, line:line + lines, None].to(torch.float64) * right
+            result[some, line:line + lines] = _core.sum(products, -1, dtype=a.dtype)
+    return result
 
 
 def _bmm(a: Tensor, b: Tensor) -> Tensor:
     (count, m, k), n = a.shape, b.shape[2]
-    if count and m * n * k and m * n * k * count <= _ELEMENTS and a.dtype != torch.float64 and a.is_cuda:
-        wide = a.to(torch.float64)[:, :, None, :] * b.mT.to(torch.float64)[:, None, :, :]
-        return _core.sum(wide.contiguous(), -1, dtype=a.dtype)
+    if count * m * k * n and max(m, n) * k < (1 << 20 if a.is_cuda else 1 << 14) and a.dtype != torch.float64:
+        return _of_products(a.contiguous(), b.mT.contiguous())
     return torch.stack([_mm(x, y) for x, y in zip(a, b)]) if count else a @ b
 
 
