@@ -2,7 +2,16 @@
 
 Everything is PyTorch's own; lockstep.torch.deterministic() computes it: embedding, RMS norm, attention with a mask, a
 gated unit, cross-entropy, clipping and AdamW, forward and backward. Products of matrices cost the most (matmul=True).
+Leaves with 77 where there is no PyTorch.
 """
+import importlib.util
+import sys
+import warnings
+
+if importlib.util.find_spec("torch") is None:
+    print("SKIP: no PyTorch")
+    sys.exit(77)
+warnings.simplefilter("ignore")  # PyTorch's own
 import torch
 import torch.nn.functional as F
 
