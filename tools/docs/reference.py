@@ -259,6 +259,11 @@ def python_page(folder, title):
     section("Stencils by name, and filters", everything, "", "_stencils", "_filters")
     section("Digests", everything, "", "_digest")
     section("Contexts and scopes", everything, "", "_contexts")
+    # Functions of each element are made by one function from their names.
+    def each_element(module: str, file: str, what: str) -> None:
+        for name in re.findall(r'"(\w+)"', " ".join(re.findall(r"_public\(n\) for n in \(([^)]*)\)", (folder / file).read_text()))):
+            out.extend([f"### `{module}.{name}(x, *, dtype=None)`", f"`lockstep.{name}` of each element, {what}."])
+
     section("What ran and what there is", everything, "", "_info")
     section("Exceptions", everything, "", "_errors")
     plans = ast.get_docstring(ast.parse((folder / "plan.py").read_text()))
@@ -275,10 +280,8 @@ def python_page(folder, title):
         out += [f"### `{name}`", extension_type((folder.parent / f"{file}.cpp").read_text())]
     section("PyTorch: lockstep.torch", public(folder / "torch.py"), "torch.", "torch", "_torch_rows", "_torch_softmax", "_torch_sums", "_torch_stencils", "_torch_clip",
             "_deterministic")
-    # Those of each element are made by one function from their names.
-    each = re.findall(r'"(\w+)"', " ".join(re.findall(r"_public\(n\) for n in \(([^)]*)\)", (folder / "_torch_functions.py").read_text())))
-    for name in each:
-        out += [f"### `torch.{name}(x, *, dtype=None)`", f"`lockstep.{name}` of each element, with a gradient that is computed in double."]
-    section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax")
+    each_element("torch", "_torch_functions.py", "with a gradient that is computed in double")
+    section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax", "_jax_functions")
+    each_element("jax", "_jax_functions.py", "with a gradient")
     section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks")
     return "\n\n".join(out) + "\n"
