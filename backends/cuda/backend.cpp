@@ -66,7 +66,7 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                            limit,
                                            run_slabs,
                                            nullptr,
-                                           3,  // no kernels yet for the kinds of normalize from SOFTMAX on
+                                           4,
                                            pin,
                                            unpin};
   return &backend;

@@ -116,7 +116,7 @@ Notes
 -----
 Computed in double from the row's largest element on, so nothing overflows, and rounded once: results of 16 and 32 bits are
 within 0.51 units in the last place. Elements of -inf, such as those of a mask, give exactly 0. A row of only -inf gives
-NaN, and so does a row that has inf or NaN. On CUDA it is Unsupported so far.
+NaN, and so does a row that has inf or NaN.
 
 Examples
 --------
@@ -160,7 +160,7 @@ array
 Notes
 -----
 ``dtype="float64"`` gives the double that is rounded otherwise. A row of only -inf gives -inf; one that has inf gives inf.
-An empty row is an error. On CUDA it is Unsupported so far.
+An empty row is an error.
 
 Examples
 --------

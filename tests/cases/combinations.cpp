@@ -161,7 +161,7 @@ void each_normalization(const combination_memory& at, const visitor& visit) {
                        std::string(kinds[k]) + "/" + name_of(dtype) + "/" + name_of(result) + "/" + name_of(weights) +
                            "/" + std::to_string(count) + "x" + std::to_string(length) + names[beside] +
                            (in_place ? "/inplace" : ""),
-                       &d, in_place, k >= LOCKSTEP_NORMALIZE_SOFTMAX && length != 0});
+                       &d, in_place});
               }
         });
       });

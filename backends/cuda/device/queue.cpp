@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "faults.hpp"
 #include "pipeline.hpp"
 
 namespace lockstep::cuda {
@@ -201,6 +202,10 @@ lockstep_status finish(lockstep_queue* queue) {
       return failed(LOCKSTEP_EMPTY,
                     "%ssequence %llu is empty and has no minimum or maximum; dst[%llu] is left as it was", described,
                     sequence, sequence);
+    case fault_of_label:
+      return failed(LOCKSTEP_INVALID_ARGUMENT,
+                    "%slabels[%llu] names no element of its row; give 0 to length - 1; dst of row %llu is left as it was",
+                    described, sequence, sequence);
     case fault::invalid: break;
   }
   return failed(LOCKSTEP_INVALID_ARGUMENT,

@@ -50,6 +50,7 @@ int64_t blocks_of(const lockstep_normalize_desc& d) {
 
 const char* refuses(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  if (d.kind > LOCKSTEP_NORMALIZE_LAYER) return "has no kernels for kinds from SOFTMAX on";
   if (d.result != d.dtype) return "needs results of the elements' type";
   if (d.length > order::leaf) return "needs rows of at most 2,048 elements";
   if (blocks_of(d) > most_group_blocks) return "needs at most 4,096 rows, or more of less than 128 elements";

@@ -1,20 +1,37 @@
 // normalize.cpp - rows divided by their norm, root mean square or spread: the table.
 // Idea    A row that fits is held on the chip between its sums and its results (staged.cuh; held.cuh short rows;
 //         pairs.cuh few rows); a longer one is read twice (long.cuh)
-// Moves   held: every element once in and once out; two_reads: twice in
+//         exponentials_held.cuh and exponentials_long.cuh have softmax and its kin, whose long rows are read three
+//         times
+// Moves   held: every element once in and once out; two_reads: twice in, of softmax three times
 // Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
 // Source  lib/bits/order_rows.hpp
 #include "normalize.hpp"
 
+#include <cmath>
+
 #include "../dtypes.hpp"
 #include "../ops.hpp"
+#include "bits/normalizations.hpp"
+#include "exponentials.hpp"
 
 namespace lockstep::cuda {
 namespace {
 
 template <bool held>
+lockstep_status launch_exponentials(lockstep_queue& queue, const lockstep_call& call) {
+  switch (call.normalize.dtype) {
+    case LOCKSTEP_F16: return exponentials_f16(queue, call, held);
+    case LOCKSTEP_BF16: return exponentials_bf16(queue, call, held);
+    case LOCKSTEP_F32: return exponentials_f32(queue, call, held);
+    default: return exponentials_f64(queue, call, held);
+  }
+}
+
+template <bool held>
 lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
+  if (lib::kind_of(call.normalize.kind).exponential) return launch_exponentials<held>(queue, call);
   switch (call.normalize.dtype) {
     case LOCKSTEP_F16: return normalize_f16(queue, call, held);
     case LOCKSTEP_BF16: return normalize_bf16(queue, call, held);
@@ -25,6 +42,12 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
 
 const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  if (lib::kind_of(d.kind).exponential) {
+    if (d.length > exponential_length) return "rows of exponentials of more than 16,384 elements are too many warps'";
+    return dtype_bytes(d.dtype) == 2 && std::fabs(d.scale) <= least_held_scale
+               ? "a scale of at most 2^-100 leaves the range of the kernel for 16-bit elements"
+               : nullptr;
+  }
   if (d.length > held_length(d.dtype)) return "rows of more than 32,768 elements (F64: 16,384) are too many warps'";
   const auto warps = static_cast<int>(order::leaves(d.length));
   // 1 KiB for what the warps exchange.
@@ -41,8 +64,10 @@ size_t workspace(const lockstep_queue*, const lockstep_call* call) {
 const lockstep_variant rows[] = {
     {"held", "a row in the shared memory or the registers of a block: one read, one write", 0, refuses_held, nullptr,
      nullptr, on_device<launch_any<true>>},
-    {"two_reads", "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again", 0,
-     nullptr, nullptr, workspace, on_device<launch_any<false>>},
+    {"two_reads",
+     "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again; softmax first "
+     "finds extremes",
+     0, nullptr, nullptr, workspace, on_device<launch_any<false>>},
 };
 
 }  // namespace

@@ -41,8 +41,12 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   return workspace_of_terms(*queue, sums_of(*call, queue->report));
 }
 
+const char* refuses(const lockstep_queue*, const lockstep_call* call) {
+  return call->sums.kind == LOCKSTEP_SUMS_DIGEST ? "has no kernels for digests" : nullptr;
+}
+
 const lockstep_variant rows[] = {
-    {"leaves", "a warp a leaf of both arrays; many sequences a warp each, few are shared by blocks", 0, nullptr,
+    {"leaves", "a warp a leaf of both arrays; many sequences a warp each, few are shared by blocks", 0, refuses,
      nullptr, workspace, on_device<run_sums>},
 };
 

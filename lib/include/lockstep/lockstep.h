@@ -794,8 +794,8 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            the above, eps negative, infinite or NaN, scale 0, infinite or NaN,
  *            weight or bias of a kind from SOFTMAX on, labels that are NULL or not all
  *            within the row, LOGSUMEXP or PICKED of rows of length 0, strides too small,
- *            sum without residual, NULL, misaligned or overlapping pointers), UNSUPPORTED
- *            (a kind from SOFTMAX on where CUDA is named), and those of lockstep_transpose.
+ *            sum without residual, NULL, misaligned or overlapping pointers), and those of
+ *            lockstep_transpose. A label that CUDA finds outside its row leaves that dst as it was.
  * Threads    safe. Source: backends/<name>/normalize.*, lib/bits/functions.hpp; Chan, Golub and
  *            LeVeque, "Updating formulae and a pairwise algorithm for computing sample
  *            variances", 1979. */
