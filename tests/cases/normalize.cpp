@@ -165,7 +165,8 @@ std::vector<std::string> list_normalize(level depth) {
       }
       if (depth == level::full)
         for (const char* rest : {"2000x768", "300x4096/weight", "64x16384/residual/weight/bias", "1x3000001",
-                                 "3x400003/weight/bias/residual", "20000x64/inplace"})
+                                 "3x400003/weight/bias/residual", "20000x64/inplace", "17000x100/weight/bias",
+                                 "18000x121/off1", "9000x250/weight", "5000x500/residual", "9000x20"})
           add(rest);
     }
   return names;

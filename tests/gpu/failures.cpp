@@ -97,6 +97,33 @@ TEST_F(failures, a_second_array_of_the_host_beside_offsets_of_the_device) {
   EXPECT_EQ(got[1], want[1]);
 }
 
+// Labels of the device are read by the kernel alone: the first wrong one is named, other rows have their results.
+TEST_F(failures, a_label_beyond_its_row_is_named) {
+  context c("cuda");
+  for (const int64_t length : {int64_t{5}, int64_t{700}, int64_t{5000}, int64_t{40000}, int64_t{300000}}) {
+    const auto x = data<float>(3 * length);
+    buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, x.size());
+    in.assign(x);
+    buffer<int64_t> labels(c, "cuda", LOCKSTEP_DEVICE, 3);
+    const std::vector<int64_t> right = {0, length - 1, 1};
+    lockstep_normalize_desc d = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_PICKED, LOCKSTEP_F32, 3, length, 1);
+    d.labels = labels.data();
+    std::vector<float> want(3), got(3, -1.0f);
+    labels.assign(right);
+    run(c, d, in.data(), want.data());
+    for (const int64_t wrong : {int64_t{-1}, length}) {
+      std::fill(got.begin(), got.end(), -1.0f);
+      labels.assign({0, wrong, 1});
+      const failure f = try_run(c, d, in.data(), got.data());
+      EXPECT_EQ(f.status(), LOCKSTEP_INVALID_ARGUMENT) << f.text();
+      EXPECT_NE(std::string(f.text()).find("labels[1]"), std::string::npos) << f.text();
+    }
+    labels.assign(right);
+    run(c, d, in.data(), got.data());
+    EXPECT_TRUE(same_bits(got, want));
+  }
+}
+
 // The child's part: 0, or which expectation failed.
 int lose_the_device() {
   context c("cuda");

@@ -11,7 +11,7 @@
 
 #include "../device/faults.hpp"
 #include "bits/functions.hpp"
-#include "rows.cuh"
+#include "float_results.cuh"
 
 namespace lockstep::cuda {
 
@@ -121,15 +121,53 @@ __device__ __forceinline__ double held_below(const quad<E>& q, int j, double m, 
     return below(q, j, m, scale);
   }
 }
-// exp_below(d) of functions.hpp, which has the same bits; comparisons of d's bits leave the units for doubles alone.
-__device__ __forceinline__ double exponential(double d) {
-  using P = functions::programs<functions::scalar>;
+// Four doubles as the programs of functions.hpp take them: four exponentials at once hide each other's latencies.
+struct four {
+  double x[4];
+  friend __device__ __forceinline__ four operator-(four a, double b) {
+#pragma unroll
+    for (double& x : a.x) x = __dsub_rn(x, b);
+    return a;
+  }
+};
+struct by_fours {
+  using real = four;
+  using bits = uint64_t;
+  static __device__ __forceinline__ four all(double x) { return {{x, x, x, x}}; }
+  static __device__ __forceinline__ four fma(four a, const four& b, const four& c) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) a.x[j] = __fma_rn(a.x[j], b.x[j], c.x[j]);
+    return a;
+  }
+};
+// exp_below(d) of functions.hpp, which has the same bits. Bits are compared in place of doubles, whose units have
+// enough to do, and elements whose exponential is 0 are mended afterwards.
+__device__ __forceinline__ void exponentials_of(const double (&d)[4], double (&e)[4]) {
+  using M = by_fours;
+  using P = functions::programs<M>;
   constexpr uint64_t least = 0xC086200000000000u;  // -708
-  const bool none = static_cast<uint64_t>(__double_as_longlong(d)) > least;
-  const P::reduced a = P::reduce(none ? -708.0 : d);
-  const double y = __fma_rn(a.r, __fma_rn(a.r, P::exp_tail(a.r), 1.0), 1.0);
-  const int high = __double2hiint(y) + (__double2loint(a.shifted) << 20);
-  return none ? 0.0 : __hiloint2double(high, __double2loint(y));
+  const P::reduced a = P::reduce({{d[0], d[1], d[2], d[3]}});
+  const four y = M::fma(a.r, M::fma(a.r, P::exp_tail(a.r), M::all(1)), M::all(1));
+  uint32_t most = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const int high = __double2hiint(y.x[j]) + (__double2loint(a.shifted.x[j]) << 20);
+    e[j] = __hiloint2double(high, __double2loint(y.x[j]));
+    most = max(most, static_cast<uint32_t>(__double2hiint(d[j])));
+  }
+  if (most < static_cast<uint32_t>(least >> 32)) return;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    asm volatile("" : "+d"(e[j]));  // keeps this a branch
+    if (static_cast<uint64_t>(__double_as_longlong(d[j])) > least) e[j] = 0.0;
+  }
+}
+template <class E>
+__device__ __forceinline__ void exponentials_of(const quad<E>& q, double m, double scale, bool held, double (&e)[4]) {
+  double d[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) d[j] = held ? held_below(q, j, m, scale) : below(q, j, m, scale);
+  exponentials_of(d, e);
 }
 
 // ---- what a row's results take --------------------------------------------------------------
@@ -137,6 +175,48 @@ __device__ __forceinline__ double exponential(double d) {
 __device__ __forceinline__ double part_of(const exponential_rows& d, double m, double sum) {
   if (!(fabs(m) <= 0x1.fffffffffffffp1023)) return __longlong_as_double(static_cast<int64_t>(order::nan_f64));
   return d.kind == LOCKSTEP_NORMALIZE_SOFTMAX ? __drcp_rn(sum) : functions::programs<functions::scalar>::log_of(sum);
+}
+
+// Results of SOFTMAX: 0 to 1, or all of a row NaN. To 16 bits by way of a float that is cut off, with the last bit set
+// where something was; a bf16 may have as few bits as such a float, which rounded_quad looks after.
+template <class T>
+__device__ __forceinline__ quad<T> rounded_shares(const double (&y)[4], bool numbers) {
+  if (!numbers) return rounded_quad<T>(y);
+  quad<T> q{};
+  if constexpr (sizeof(T) == 2) {
+    constexpr uint32_t zero = 0xFFFFFFFFu, normal = (1023u - 126u) << 20;
+    float f[4];
+    uint32_t smallest = zero;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t rest = min(static_cast<uint32_t>(__double2loint(y[j])) & 0x1FFFFFFFu, 1u);
+      f[j] = __uint_as_float(__float_as_uint(__double2float_rz(y[j])) | rest);
+      smallest = min(smallest, static_cast<uint32_t>(__double2hiint(y[j])) - 1u);  // of 0 the largest
+    }
+    if (std::is_same_v<T, bfloat16> && smallest < normal - 1u) return rounded_quad<T>(y);
+#pragma unroll
+    for (int k = 0; k < 2; ++k) q.word[k] = rounded_pair<T>(f[2 * k], f[2 * k + 1]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) set_element(q, j, static_cast<T>(y[j]));
+  }
+  return q;
+}
+template <class E, bool same>
+__device__ __forceinline__ void store_shares(const normalized_rows& d, int64_t at, int i, int n, const double (&y)[4],
+                                             bool numbers) {
+  const auto store = [&](auto* to) {
+    using T = std::remove_cvref_t<decltype(*to)>;
+    store_quad(to + at, i, n, d.whole_dst, rounded_shares<T>(y, numbers));
+  };
+  if constexpr (same)
+    store(static_cast<E*>(d.dst));
+  else if (d.result == LOCKSTEP_F16)
+    store(static_cast<half16*>(d.dst));
+  else if (d.result == LOCKSTEP_BF16)
+    store(static_cast<bfloat16*>(d.dst));
+  else
+    store(static_cast<float*>(d.dst));
 }
 
 // h of one element, after the row's threads have met: sum may be the array that h came from.

@@ -11,27 +11,26 @@ namespace lockstep::cuda {
 template <class E, bool divides, bool same, int R, int S>
 lockstep_status launch_held_exponentials(lockstep_queue& queue, const exponential_rows& d, int threads) {
   const auto leaves = static_cast<int>(order::leaves(d.length));
-  const int warps = leaves > 1 ? leaves : exponential_warps;
+  const int blocks = exponential_cluster(leaves);
+  const int warps = leaves == 1 ? exponential_warps : blocks > 1 ? cluster_warps(leaves) : leaves;
   const int64_t rows = leaves > 1 ? 1 : warps * (32 / threads) * S;
   const size_t bytes = divides ? static_cast<size_t>(warps) * shared_exponentials<R> : 0;
   const auto kernel = exponentials_held<E, divides, same, R, S>;
-  // The warps' exchange comes on top.
-  if (const lockstep_status status = allow_shared(queue, kernel, bytes); status != LOCKSTEP_OK) return status;
-  return launch_soon(queue, "exponentials_held", kernel, dim3(static_cast<unsigned>((d.count - 1) / rows + 1)),
-                     dim3(static_cast<unsigned>(warps * 32)), bytes, d, threads, leaves);
+  // What warps exchange comes on top.
+  if (const lockstep_status status = allow_shared(queue, kernel, bytes + 1024); status != LOCKSTEP_OK) return status;
+  const dim3 grid(static_cast<unsigned>(((d.count - 1) / rows + 1) * blocks)), block(static_cast<unsigned>(warps * 32));
+  return blocks > 1
+             ? launch_clusters(queue, "exponentials_held", kernel, grid, block, bytes, blocks, d, threads, blocks)
+             : launch_soon(queue, "exponentials_held", kernel, grid, block, bytes, d, threads, blocks);
 }
 
 template <class E, bool divides, bool same>
 lockstep_status launch_exponentials(lockstep_queue& queue, const exponential_rows& d) {
-  if (d.length <= order::lanes) {
-    int threads = 4;
-    while (threads < 32 && threads * 4 < d.length) threads *= 2;
-    return launch_held_exponentials<E, divides, same, 1, 4>(queue, d, threads);
-  }
-  if constexpr (same) {
-    if (d.length <= 4 * order::lanes) return launch_held_exponentials<E, divides, same, 4, 1>(queue, d, 32);
-    if (d.length <= 8 * order::lanes) return launch_held_exponentials<E, divides, same, 8, 1>(queue, d, 32);
-  }
+  if (d.length <= narrow_from)
+    return launch_held_exponentials<E, divides, same, 1, 4>(queue, d, d.length <= 16 ? 4 : 8);
+  if (d.length <= narrow_to)
+    return launch_held_exponentials<E, divides, same, narrow_quads, 1>(
+        queue, d, narrow_group(d.length, d.count, int64_t{512} * queue.facts->processors));
   return launch_held_exponentials<E, divides, same, 16, 1>(queue, d, 32);
 }
 

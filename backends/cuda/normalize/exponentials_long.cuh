@@ -57,11 +57,18 @@ __global__ __launch_bounds__(long_threads) void exponentials_sums(const exponent
   const leaf_of_row at(d);
   if (at.row >= d.count) return;
   const double m = found[at.row].mean;
-  quad<E> h[1][16];
-  load_h<E, 16>(d, at.row, at.first, at.n, t, 32, d.sum != nullptr, false, h[0]);
-  double sum[1];
-  sums_of(h, at.n, t, 32, sum,
-          [&](double acc, double x, int) { return __dadd_rn(acc, exponential(__dmul_rn(__dsub_rn(x, m), d.scale))); });
+  quad<E> h[16];
+  load_h<E, 16>(d, at.row, at.first, at.n, t, 32, d.sum != nullptr, false, h);
+  fill_missing(h, at.n, t, 32, d.scale < 0);
+  double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
+#pragma unroll
+  for (int r = 0; r < 16; ++r) {
+    double e[4];
+    exponentials_of(h[r], m, d.scale, false, e);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) lane[0][j] = __dadd_rn(lane[0][j], e[j]);
+  }
+  join_rows<4>(sum_fold{}, lane, sum, t, 32);
   if (t == 0) values[at.row * order::leaves(d.length) + at.leaf] = sum[0];
 }
 
@@ -92,10 +99,13 @@ __global__ __launch_bounds__(long_threads) void exponentials_apply(const exponen
 #pragma unroll
   for (int r = 0; r < 16; ++r) {
     double y[4];
+    if (d.kind == LOCKSTEP_NORMALIZE_SOFTMAX) {
+      exponentials_of(h[r], s.mean, d.scale, false, y);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const double off = below(h[r], j, s.mean, d.scale);
-      y[j] = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX ? __dmul_rn(exponential(off), s.divisor) : __dsub_rn(off, s.divisor);
+      for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(y[j], s.divisor);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) y[j] = __dsub_rn(below(h[r], j, s.mean, d.scale), s.divisor);
     }
     store_results<E, same>(d, at.row * d.dst_stride + at.first, (r * 32 + t) * 4, at.n, y);
   }

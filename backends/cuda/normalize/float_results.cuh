@@ -136,4 +136,45 @@ __device__ __forceinline__ bool only_zeros(const few<E, N>& x, const few<W, N>& 
   return sure;
 }
 
+// Four results before they are rounded.
+template <class E, class W, bool layer, bool weighed, bool biased>
+__device__ __forceinline__ void results_by_double(const quad<E>& x, const quad<W>& weight, const quad<W>& bias,
+                                                  double mean, double scale, double (&y)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    y[j] = value(x, j);
+    if constexpr (layer) y[j] = __dsub_rn(y[j], mean);
+    y[j] = sizeof(E) == 8 ? __ddiv_rn(y[j], scale) : __dmul_rn(y[j], scale);
+    if constexpr (biased)
+      y[j] = __fma_rn(y[j], weighed ? value(weight, j) : 1.0, value(bias, j));
+    else if constexpr (weighed)
+      y[j] = __dmul_rn(y[j], value(weight, j));
+  }
+}
+
+// Quads of 16-bit results: in float, and those that are in doubt in double.
+template <class E, class W, bool layer, bool weighed, bool biased, int N>
+__device__ __forceinline__ void quads_of_results(const float_scales& in_float, const quad<E> (&x)[N],
+                                                 const quad<W> (&weight)[N], const quad<W> (&bias)[N], double mean,
+                                                 double scale, quad<E> (&out)[N]) {
+  const auto by_float = [&](int r, float_doubt<E>& doubt) {
+    results_by_float<E, W, layer, weighed, biased>(in_float, x[r], weight[r], bias[r], out[r], doubt);
+  };
+  float_doubt<E> doubt;
+#pragma unroll
+  for (int r = 0; r < N; ++r) by_float(r, doubt);
+  if (in_float.usable && !doubt.of_rounding() && !doubt.of_magnitude()) return;
+#pragma unroll
+  for (int r = 0; r < N; ++r) {
+    float_doubt<E> own;
+    by_float(r, own);
+    const bool sure = in_float.usable && !own.of_rounding() &&
+                      (!own.of_magnitude() || (!layer && only_zeros<E, W, weighed>(x[r], weight[r], out[r])));
+    if (sure) continue;
+    double y[4];
+    results_by_double<E, W, layer, weighed, biased>(x[r], weight[r], bias[r], mean, scale, y);
+    out[r] = rounded_quad<E>(y);
+  }
+}
+
 }  // namespace lockstep::cuda

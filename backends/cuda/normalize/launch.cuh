@@ -3,6 +3,7 @@
 
 #include "held.cuh"
 #include "long.cuh"
+#include "narrow.cuh"
 #include "normalize.hpp"
 #include "pairs.cuh"
 #include "staged.cuh"
@@ -51,8 +52,10 @@ normalized_rows rows_of(const lockstep_call& call) {
 
 template <class E, class P, bool same>
 lockstep_status launch_rows(lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
-  if constexpr (same && sizeof(E) < 8)
+  if constexpr (same && sizeof(E) < 8) {
     if (suits_pairs<E, P>(queue, call, d)) return launch_pairs<E, P>(queue, d);
+    if (suits_narrow<E, P>(d)) return launch_narrow<E, P>(queue, d);
+  }
   const auto grid = [&](int64_t rows_a_block) {
     return dim3(static_cast<unsigned>((d.count + rows_a_block - 1) / rows_a_block));
   };

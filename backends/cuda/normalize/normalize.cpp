@@ -43,7 +43,10 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
 const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
   if (lib::kind_of(d.kind).exponential) {
-    if (d.length > exponential_length) return "rows of exponentials of more than 16,384 elements are too many warps'";
+    const bool clusters = queue->facts->early;
+    if (d.length > (clusters ? clustered_length(d.dtype) : exponential_length))
+      return clusters ? "rows of exponentials of more than 262,144 elements (F64: 131,072) are too many warps'"
+                      : "rows of exponentials of more than 16,384 elements are too many warps' without clusters";
     return dtype_bytes(d.dtype) == 2 && std::fabs(d.scale) <= least_held_scale
                ? "a scale of at most 2^-100 leaves the range of the kernel for 16-bit elements"
                : nullptr;

@@ -80,41 +80,9 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
     if constexpr (biased) load_columns(biases, whole || d.whole_weight, at, order::lanes, n, bias);
 #pragma unroll
     for (int r = 0; r < rows_at_once; ++r) q[r] = h.get(r0 + r);
-    const auto in_double = [&](int r, double(&y)[4]) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        double x = value(q[r], j);
-        if constexpr (layer) x = __dsub_rn(x, mean);
-        x = sizeof(E) == 8 ? __ddiv_rn(x, scale) : __dmul_rn(x, scale);
-        if constexpr (biased)
-          x = __fma_rn(x, weighed ? value(weight[r], j) : 1.0, value(bias[r], j));
-        else if constexpr (weighed)
-          x = __dmul_rn(x, value(weight[r], j));
-        y[j] = x;
-      }
-    };
     [[maybe_unused]] quad<E> out[rows_at_once];
-    if constexpr (same && sizeof(E) == 2) {
-      const auto in_float_of = [&](int r, float_doubt<E>& doubt) {
-        results_by_float<E, W, layer, weighed, biased>(in_float, q[r], weight[r], bias[r], out[r], doubt);
-      };
-      float_doubt<E> doubt;
-#pragma unroll
-      for (int r = 0; r < rows_at_once; ++r) in_float_of(r, doubt);
-      if (!in_float.usable || doubt.of_rounding() || doubt.of_magnitude()) {
-#pragma unroll
-        for (int r = 0; r < rows_at_once; ++r) {
-          float_doubt<E> own;
-          in_float_of(r, own);
-          const bool sure = in_float.usable && !own.of_rounding() &&
-                            (!own.of_magnitude() || (!layer && only_zeros<E, W, weighed>(q[r], weight[r], out[r])));
-          if (sure) continue;
-          double y[4];
-          in_double(r, y);
-          out[r] = rounded_quad<E>(y);
-        }
-      }
-    }
+    if constexpr (same && sizeof(E) == 2)
+      quads_of_results<E, W, layer, weighed, biased>(in_float, q, weight, bias, mean, scale, out);
 #pragma unroll
     for (int r = 0; r < rows_at_once; ++r) {
       const int i = at + r * order::lanes;
@@ -122,7 +90,7 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
         store_quad(dst, i, n, whole || d.whole_dst, out[r]);
       } else {
         double y[4];
-        in_double(r, y);
+        results_by_double<E, W, layer, weighed, biased>(q[r], weight[r], bias[r], mean, scale, y);
         if constexpr (same)
           store_quad(dst, i, n, whole || d.whole_dst, rounded_quad<E>(y));
         else
