@@ -203,9 +203,10 @@ lockstep_status finish(lockstep_queue* queue) {
                     "%ssequence %llu is empty and has no minimum or maximum; dst[%llu] is left as it was", described,
                     sequence, sequence);
     case fault_of_label:
-      return failed(LOCKSTEP_INVALID_ARGUMENT,
-                    "%slabels[%llu] names no element of its row; give 0 to length - 1; dst of row %llu is left as it was",
-                    described, sequence, sequence);
+      return failed(
+          LOCKSTEP_INVALID_ARGUMENT,
+          "%slabels[%llu] names no element of its row; give 0 to length - 1; dst of row %llu is left as it was",
+          described, sequence, sequence);
     case fault::invalid: break;
   }
   return failed(LOCKSTEP_INVALID_ARGUMENT,
