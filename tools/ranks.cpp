@@ -265,10 +265,10 @@ void ranks_command(command root, action& chosen) {
   auto two = command.add_command("plan", "Messages, bytes, memory and time at any number of ranks, without running");
   auto three = command.add_command("bench", "Times, ranks as seats of this process or under mpirun");
   for (auto* it : {&two, &three}) {
-    std::vector<std::string> ops = {"permute", "sum", "columns", "stencil"};
+    std::vector<std::string> ops = {"permute", "sum", "columns", "all_reduce", "stencil"};
     if (it == &three) ops.emplace_back("copy");  // the limit of a permute between GPUs of this process
     it->add("--op", s->op, "what to do with the array").one_of(ops).show_default();
-    it->add("--shape", s->shape, "of the whole array of f32").type_name("AxBxC").show_default();
+    it->add("--shape", s->shapes, "of whole arrays of f32, one after the other").type_name("AxBxC").show_default();
     it->add("--ranks", s->ranks, "numbers of ranks").type_name("N");
   }
   for (auto* it : {&one, &three}) {

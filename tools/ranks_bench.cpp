@@ -26,14 +26,27 @@ std::vector<int64_t> shape_of(const std::string& text) {
   }
 }
 
+ranks_settings with_shape(ranks_settings s, const std::string& shape) {
+  s.shape = shape;
+  return s;
+}
+
 std::vector<int64_t> shape_for(const ranks_settings& s, int ranks) {
   std::vector<int64_t> shape = shape_of(s.shape);
+  if (s.op == "all_reduce") {
+    if (shape.size() != 1) refuse("--shape is \"{}\"; --op all_reduce adds vectors: give one size", s.shape);
+    return {ranks, shape[0]};
+  }
   if (s.weak && __builtin_mul_overflow(shape[0], ranks, &shape[0]))
     refuse("--shape is \"{}\", which {} ranks have too much of; give a smaller one", s.shape, ranks);
   return shape;
 }
 
-// An array of f32 in slabs: transposed, summed whole or by columns, or with its neighbours.
+// Whether every rank gets all results of the op.
+bool sums_up(const std::string& op) { return op == "sum" || op == "columns" || op == "all_reduce"; }
+
+// An array of f32 in slabs: transposed, summed whole or by columns, or with its neighbours. all_reduce: a vector a
+// rank, added element by element.
 struct slab_call {
   std::vector<int64_t> shape, turned;
   lockstep_grid src{}, dst{};
@@ -48,8 +61,9 @@ struct slab_call {
     if (s.op == "permute") {
       const int32_t perm[] = {rank - 1, rank - 2, rank - 3};
       check(lockstep_ranks_permute(comm, &src, perm, &dst, nullptr, &made));
-    } else if (s.op == "sum" || s.op == "columns") {
-      check(lockstep_ranks_reduce(comm, &src, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F64,
+    } else if (sums_up(s.op)) {
+      check(lockstep_ranks_reduce(comm, &src, LOCKSTEP_SUM, LOCKSTEP_F32,
+                                  s.op == "all_reduce" ? LOCKSTEP_F32 : LOCKSTEP_F64,
                                   s.op == "sum" ? (1u << rank) - 1 : 1u, nullptr, nullptr, &made));
     } else {
       std::vector<double> coefficients(static_cast<size_t>(8 * rank + 1), 0.1);
@@ -64,9 +78,9 @@ struct slab_call {
 
 }  // namespace
 
-int ranks_plan(const ranks_settings& s) {
-  const context c(place{"cpu", "", "", 0});
-  const job no_job = {};
+namespace {
+
+void plan_shape(const ranks_settings& s, lockstep_context* c, const job& no_job) {
   print("{} of f32 {}, slabs; {} us a message, {} GB/s; the process with most\n", s.op, s.shape, s.latency_us, s.speed);
   print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10}\n", "ranks", "steps", "messages", "bytes out", "bytes in",
         "memory", "ms");
@@ -88,6 +102,14 @@ int ranks_plan(const ranks_settings& s) {
     print("{:>8} {:>6} {:>9} {:>14} {:>14} {:>14} {:>10.3f}\n", ranks, most.steps, most.messages, most.bytes_out,
           most.bytes_in, most.workspace_bytes, most.ms);
   }
+}
+
+}  // namespace
+
+int ranks_plan(const ranks_settings& s) {
+  const context c(place{"cpu", "", "", 0});
+  const job no_job = {};
+  for (const std::string& shape : s.shapes) plan_shape(with_shape(s, shape), c, no_job);
   return 0;
 }
 
@@ -188,7 +210,7 @@ void bench_plan(const ranks_settings& s, const job& here, lockstep_context* c, i
   info.size = sizeof info;
   check(lockstep_comm_get(comm.get(), &info));
   how = format_text("{}{}", info.engine, s.devices.empty() ? "" : format_text(", {}", info.data));
-  const bool sums = s.op == "sum" || s.op == "columns";
+  const bool sums = sums_up(s.op);
   std::vector<lockstep_part> from, to;
   std::deque<block_memory> memory;
   int64_t low[8], length[8];
@@ -205,18 +227,19 @@ void bench_plan(const ranks_settings& s, const job& here, lockstep_context* c, i
       to.push_back(place(call.dst, r, 1, true));
       continue;
     }
-    // Every rank gets all results, of f64; in host memory, unless a named plane takes none.
+    // Every rank gets all results, of at most 8 bytes: a vector where its own is; sums in host memory, unless a named
+    // plane takes none.
     int64_t results = 2;
-    for (size_t k = 1; s.op == "columns" && k < call.shape.size(); ++k) results *= call.shape[k];
+    for (size_t k = 1; s.op != "sum" && k < call.shape.size(); ++k) results *= call.shape[k];
+    const bool in_host = s.op != "all_reduce" && (s.data.empty() || s.data == "staged");
     lockstep_part p{};
     p.size = sizeof p;
-    p.data =
-        memory.emplace_back(c, s.data.empty() || s.data == "staged" ? "cpu" : device_of(s.devices, r), results).data();
+    p.data = memory.emplace_back(c, in_host ? "cpu" : device_of(s.devices, r), results).data();
     const size_t kept = std::max<size_t>(call.shape.size() - 1, 1);
     int64_t stride = 1;
     for (size_t k = kept; k-- > 0;) {
       p.strides[k] = stride;
-      if (s.op == "columns") stride *= call.shape[k + 1];
+      if (s.op != "sum") stride *= call.shape[k + 1];
     }
     to.push_back(p);
   }
@@ -229,11 +252,7 @@ void bench_plan(const ranks_settings& s, const job& here, lockstep_context* c, i
   });
 }
 
-}  // namespace
-
-int ranks_bench(const ranks_settings& s) {
-  const job here;
-  const context c(place{"cpu", "", "", here.there() ? 1 : 0});
+void bench_shape(const ranks_settings& s, lockstep_context* c, const job& here) {
   for (const int ranks : counts_of(s, here, {1, 2, 4})) {
     const std::vector<int64_t> shape = shape_for(s, ranks);
     int64_t elements = 1;
@@ -248,7 +267,7 @@ int ranks_bench(const ranks_settings& s) {
       bench_plan(s, here, c, ranks, ms, how);
     }
     const timing t = timing_of(ms);
-    const double moved = static_cast<double>(elements) * 4 * (s.op == "sum" || s.op == "columns" ? 1 : 2) *
+    const double moved = static_cast<double>(elements) * 4 * (sums_up(s.op) ? 1 : 2) *
                          (s.op == "copy" ? static_cast<double>(ranks - 1) / ranks : 1.0);
     std::vector<std::string> sizes;
     for (const int64_t n : shape) sizes.push_back(format_text("{}", n));
@@ -259,6 +278,14 @@ int ranks_bench(const ranks_settings& s) {
           s.op, joined(sizes, "x"), ranks, how, t.seconds * 1e3, *std::min_element(ms.begin(), ms.end()),
           100 * t.spread, moved / t.seconds * 1e-9);
   }
+}
+
+}  // namespace
+
+int ranks_bench(const ranks_settings& s) {
+  const job here;
+  const context c(place{"cpu", "", "", here.there() ? 1 : 0});
+  for (const std::string& shape : s.shapes) bench_shape(with_shape(s, shape), c, here);
   return 0;
 }
 

@@ -81,7 +81,8 @@ class job {
 
 struct ranks_settings {
   std::vector<std::string> ops, ranks, devices;
-  std::string data, op = "permute", shape = "4096x4096", level = "quick";
+  std::string data, op = "permute", shape, level = "quick";
+  std::vector<std::string> shapes = {"4096x4096"};  // shape: the one at work
   int64_t seed = 1, message_bytes = 0;
   int samples = 9, queued = 0;
   double latency_us = 2, speed = 10;
