@@ -76,10 +76,27 @@ grid reduce_plan::flat_home(const lockstep_comm& comm) const {
   return made;
 }
 
+// Whether ranks share leaves of so many sequences that the one which is sent them would hold more than twice what it
+// does after a redistribution. Vectors that are added element by element are such sequences, of an element a rank.
+bool reduce_plan::crowded(const lockstep_comm& comm) const {
+  if (!by_leaves() || cut_axis < 0) return false;
+  int64_t sequence = 1, most = 1;
+  for (const int k : reduced_axes) sequence *= src.shape[static_cast<size_t>(k)];
+  if (src.parts[static_cast<size_t>(cut_axis)] <= order::leaves(sequence)) return false;
+  for (const int k : kept_axes) {
+    const auto& cuts = src.cuts[static_cast<size_t>(k)];
+    int64_t longest = 0;
+    for (size_t j = 1; j < cuts.size(); ++j) longest = std::max(longest, cuts[j] - cuts[j - 1]);
+    most *= longest;
+  }
+  const grid even = flat_home(comm);
+  return most * std::min(sequence, leaf) > 2 * even.of(even.rank_of[0]).elements();
+}
+
 void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   home = src;
   cut_axis = run_axis(src);
-  if (cut_axis >= -1) return;
+  if (cut_axis >= -1 && !crowded(comm)) return;
   if (!by_leaves()) return take_blocks_as_they_are();
   home = flat_home(comm);
   const std::vector<int> kept_of_src = kept_axes, reduced_of_src = reduced_axes;

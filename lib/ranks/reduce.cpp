@@ -8,6 +8,7 @@
 #include "reduce.hpp"
 
 #include <bit>
+#include <numeric>
 #include <tuple>
 
 namespace lockstep::ranks {
@@ -206,6 +207,11 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
   everywhere = to == nullptr;
   if (!everywhere) read_dst(comm, to, d);
 
+  // Pairs of ranks send every element once; few results take fewer messages by doubling (spread).
+  constexpr int64_t many_bytes = 64 << 10;
+  if (everywhere && alone() && !two_results() &&
+      kept.whole().elements() * static_cast<int64_t>(result_bytes) / blocks >= many_bytes && !nothing_to_choose())
+    return build_delivery(comm, plan);
   std::vector<std::vector<box>> slices;
   size_t count = 1;
   const int64_t most = sequences_of_a_pass(comm);
@@ -265,6 +271,32 @@ void reduce_plan::read_dst(lockstep_comm& comm, const lockstep_grid* to, describ
   dst.element_bytes = result_bytes;
   dst.rank = kept.rank;
   if (kept_axes.empty()) dst.shape[0] = 1, dst.cuts[0] = {0, 1};
+}
+
+// One pass with all sequences, whose results are moved as an array is that every rank gets whole.
+void reduce_plan::build_delivery(lockstep_comm& comm, lockstep_ranks_plan& plan) {
+  reduce_pass& pass = passes.emplace_back();
+  for (int32_t k = 0; k < static_cast<int32_t>(kept.rank_of.size()); ++k) pass.slices.push_back(kept.of_block(k));
+  deliver = std::make_unique<permute_plan>();
+  permute_plan& d = *deliver;
+  d.src = kept;
+  d.src.rank_of = home.rank_of;
+  d.src.block_of = home.block_of;
+  d.dst.element_bytes = result_bytes;
+  d.dst.rank = kept.rank;
+  for (int k = 0; k < kept.rank; ++k) d.perm[static_cast<size_t>(k)] = k;
+  d.boxes = [this](int32_t) { return std::vector<box>{kept.whole()}; };
+  d.origin = [this](int32_t) { return kept.whole(); };
+  d.takers = [ranks = comm.ranks()](const box&) {
+    std::vector<int32_t> all(static_cast<size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  };
+  d.build(comm, plan.memory);
+  for (int32_t i = 0; i < comm.seats; ++i) {
+    reduce_seat& s = pass.seats.emplace_back(seat_of(comm, i, pass.slices));
+    s.results = buffer(plan.memory_of(i), static_cast<size_t>(s.sequences) * result_bytes);
+  }
 }
 
 // As many sequences as fit a message on every rank.
@@ -383,6 +415,7 @@ void reduce_plan::place(execution& x, const lockstep_part* src_parts, const lock
 
 void reduce_plan::tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const {
   for (int64_t k = 0; redistribute != nullptr && k < arrays(); ++k) redistribute->tell(link, cost);
+  if (deliver != nullptr) return deliver->tell(link, cost);
   for (const reduce_pass& p : passes) {
     p.fragments.tell(link, cost);
     p.partials.tell(link, cost);

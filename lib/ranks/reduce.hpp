@@ -109,6 +109,8 @@ struct reduce_plan : operation {
   size_t copied_bytes() const { return element_bytes * static_cast<size_t>(arrays()); }
   bool everywhere = true;  // every rank gets all results
   grid kept, dst;          // kept: the kept axes of home; its rank_of is the block's own number
+  // Where every rank gets many results that one rank each has computed: sends them on from the seats' own memory.
+  std::unique_ptr<permute_plan> deliver;
   std::vector<reduce_pass> passes;
 
   void build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, uint32_t axes,
@@ -145,6 +147,7 @@ struct reduce_plan : operation {
  private:
   int run_axis(const grid& g) const;
   void choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan);
+  bool crowded(const lockstep_comm& comm) const;
   void take_blocks_as_leaves();
   void take_blocks_as_they_are();
   void read_dst(lockstep_comm& comm, const lockstep_grid* to, described& d);
@@ -154,6 +157,7 @@ struct reduce_plan : operation {
   int64_t sequences_of_a_pass(const lockstep_comm& comm) const;
   reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
   void build_pass(lockstep_comm& comm, workspace& memory, reduce_pass& pass);
+  void build_delivery(lockstep_comm& comm, lockstep_ranks_plan& plan);
   void take_memory(workspace& memory, reduce_seat& s) const;
   void add_fragments(lockstep_comm& comm, reduce_pass& pass) const;
   void add_results(lockstep_comm& comm, reduce_pass& pass) const;

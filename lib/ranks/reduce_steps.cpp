@@ -187,6 +187,15 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
       s.view = view_of_slice(*this, views[seat], kept.of_block(s.kept_block), s.kept);
       if (pairs()) s.other = view_of_slice(*this, views[other], kept.of_block(s.kept_block), s.kept);
     }
+  if (deliver != nullptr) {
+    each_seat(x, pass, [&](reduce_seat& s) { work.direct(s, s.results.data()); });
+    std::vector<placed> results;
+    for (const reduce_seat& s : pass.seats)
+      results.push_back({s.results.data(), packed_strides(s.kept), comm.devices->has(s.seat)});
+    task last = deliver->move_all(x, 0, results, x.to);
+    co_await last;
+    co_return;
+  }
   task cut = cut_leaves(x, pass);
   co_await cut;
   const joinable what = partial_values();
