@@ -457,6 +457,50 @@ TEST(ReduceOf, LeavesInEqualShares) {
   }
 }
 
+// An element of each sequence on each rank, and so many results that they go from the seats' memory to all ranks.
+TEST(ReduceOf, VectorsAddedElementByElement) {
+  for (const int32_t ranks : rank_counts()) {
+    if (ranks > 5) continue;
+    const int64_t n = 17001 * int64_t{ranks};
+    for (const reduction_case& c : std::initializer_list<reduction_case>{
+             {LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32, {ranks, n}, 1, "wide"},
+             {LOCKSTEP_NORM2, LOCKSTEP_F64, LOCKSTEP_F64, {ranks, 3, n / 3}, 1, "wide"},
+             {LOCKSTEP_SUM, LOCKSTEP_BF16, LOCKSTEP_F64, {n, ranks}, 2, ""},
+             {LOCKSTEP_ARGMIN, LOCKSTEP_F16, LOCKSTEP_I64, {n, 2 * ranks}, 2, ""},
+             {LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32, {ranks, n}, 1, "", LOCKSTEP_SUMS_DOT}})
+      for (const bool to_grid : {false, true}) {
+        std::vector<int32_t> parts(c.shape.size(), 1);
+        parts[c.axes == 1 ? 0 : 1] = ranks;
+        check(c, one_each(ranks), parts, to_grid, 11, to_grid ? 0 : 20000);
+      }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// What a rank is sent when vectors are added does not grow with the number of ranks.
+TEST(ReduceOf, VectorsAreNotGathered) {
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  for (const int32_t ranks : {2, 8, 64, 500}) {
+    lockstep_comm* comm = nullptr;
+    ASSERT_EQ(lockstep_comm_dry(context, ranks, 0, &comm), LOCKSTEP_OK) << lockstep_last_error();
+    const int64_t n = 1 << 20, shape[] = {ranks, n};
+    const lockstep_grid g = lockstep_grid_slabs(4, 2, shape, ranks);
+    lockstep_ranks_plan* plan = nullptr;
+    ASSERT_EQ(lockstep_ranks_reduce(comm, &g, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32, 1, nullptr, nullptr, &plan),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
+    lockstep_ranks_cost cost{};
+    cost.size = sizeof cost;
+    const lockstep_ranks_link link = {sizeof link, 2.0, 10.0};
+    EXPECT_EQ(lockstep_ranks_estimate(plan, &link, &cost), LOCKSTEP_OK);
+    EXPECT_LE(cost.bytes_in, 21 * n * 4 / 10) << ranks << " ranks";  // its share of all vectors, then all results
+    lockstep_ranks_plan_destroy(plan);
+    lockstep_comm_destroy(comm);
+  }
+  lockstep_context_destroy(context);
+}
+
 // A rank's own product may not fit its type where that of all ranks does.
 TEST(ReduceOf, ProductsThatPassTheirTypeOnTheWay) {
   const int32_t ranks = over_mpi() ? rank_counts()[0] : 3;

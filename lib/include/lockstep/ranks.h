@@ -118,7 +118,8 @@ typedef struct lockstep_comm_info {
  *   that the program has loaded, or the system's; if there is none, the pair is staged. If NCCL_NVLS_ENABLE is not set,
  *   it is set to 0: sends do not use multicast. The pairs of one process use the two above.
  * - staged: through host memory, by messages or within the process: all other pairs.
- * Partial results of reductions always go through host memory.
+ * Partial results of reductions go through host memory, and so do their results, unless every rank gets at least 64 KiB
+ * of them from each rank: those stay on the GPUs.
  * The texts live as long as the communicator. Errors: INVALID_ARGUMENT. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_get(const lockstep_comm* comm, lockstep_comm_info* info);
 
@@ -222,8 +223,9 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_
  * Moves      partial results. Sums, products, squares and norms of floats, whose order shows
  *            in the bits, also move the elements of leaves (2,048 elements of a sequence)
  *            that a cut divides. If a rank's part of their sequence is not contiguous within
- *            the sequence, the array is redistributed first, over all ranks and at leaves:
- *            none gets more than about its share. To avoid that for an array cut on several
+ *            the sequence, or if ranks share leaves of many sequences (vectors that are added
+ *            element by element), the array is redistributed first, over all ranks and at
+ *            leaves: none gets more than about its share. To avoid that for an array cut on several
  *            axes, reduce one axis at a time, innermost first, or call
  *            lockstep_ranks_reduce_blocks; the bits then are others.
  * Status     OVERFLOW and EMPTY as lockstep_reduce, the same on every rank. */
