@@ -110,10 +110,9 @@ uint64_t integer_element(const test_case& c, uint64_t draw, int64_t index, int64
 
 void poison(unsigned char* base, size_t bytes, size_t element_bytes, uint64_t salt) {
   // NaN and -1; large; very negative; noise: by turns, an element each.
-  for (size_t i = 0; i < bytes; ++i) {
-    const uint64_t turn = (i / element_bytes + salt) % 4;
-    base[i] = turn == 0 ? 0xFF : turn == 1 ? 0x7B : turn == 2 ? 0x81 : static_cast<unsigned char>(mix(i ^ salt));
-  }
+  for (size_t i = 0, turn = salt % 4; i < bytes; turn = (turn + 1) % 4)
+    for (const size_t end = std::min(bytes, i + element_bytes); i < end; ++i)
+      base[i] = turn == 0 ? 0xFF : turn == 1 ? 0x7B : turn == 2 ? 0x81 : static_cast<unsigned char>(mix(i ^ salt));
 }
 
 void fill_src(const test_case& c, unsigned char* base) {

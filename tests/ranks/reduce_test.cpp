@@ -99,12 +99,18 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
   for (const int64_t x : c.shape) n *= x;
   const std::vector<unsigned char> whole = data_of(c.dtype, n, c.fill, seed);
   const std::vector<unsigned char> other = c.pairs() ? data_of(c.dtype, n, c.fill, seed + 1) : whole;
+  lockstep_context_options one = lockstep_context_defaults();
+  one.backend = "cpu";
+  one.threads = 1;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(&one, &context), LOCKSTEP_OK) << lockstep_last_error();
+  const expected want = reference(context, c, whole, other);  // once for all ranks
+  lockstep_context_destroy(context);
   run(
       seats,
       [&](member& m) {
         std::mt19937_64 draw(seed);  // the same on every rank
         drawn_grid grid = draw_grid(lockstep_dtype_bytes(c.dtype), c.shape, parts, m.ranks, draw);
-        const expected want = reference(m.context, c, whole, other);
         const size_t result_bytes = lockstep_dtype_bytes(c.result);
         std::vector<int32_t> dst_parts = draw_parts(want.shape.size(), m.ranks, draw);
         if (c.two_results()) dst_parts.back() = 1;
@@ -230,7 +236,8 @@ void draw_cases(const kind_of_reduction& k, int rounds, uint64_t salt,
                 const std::function<void(std::vector<int64_t>&, uint32_t&, std::mt19937_64&)>& layout) {
   const bool shares = k.dtype > LOCKSTEP_I64 || k.reduction > LOCKSTEP_NORM2;
   for (const int32_t ranks : rank_counts())
-    for (int round = 0; round < (shares ? (rounds + 1) / 2 : rounds); ++round) {
+    // One processor simulates many ranks, and types that share the way need fewer of them.
+    for (int round = 0; round < (!shares ? rounds : ranks > 8 ? 1 : (rounds + 1) / 2); ++round) {
       const uint64_t seed =
           cases::mix(salt + static_cast<uint64_t>(round) * 1000 + static_cast<uint64_t>(ranks)) % 100000;
       std::mt19937_64 draw(seed * 31 + static_cast<uint64_t>(k.reduction) * 7 + static_cast<uint64_t>(k.dtype));
