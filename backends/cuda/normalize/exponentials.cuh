@@ -178,28 +178,28 @@ __device__ __forceinline__ double part_of(const exponential_rows& d, double m, d
 }
 
 // Results of SOFTMAX: 0 to 1, or all of a row NaN. To 16 bits by way of a float that is cut off, with the last bit set
-// where something was; a bf16 may have as few bits as such a float, which rounded_quad looks after.
+// where something was; a bf16 may have as few bits as such a float, which rounded_to looks after.
 template <class T>
 __device__ __forceinline__ quad<T> rounded_shares(const double (&y)[4], bool numbers) {
-  if (!numbers) return rounded_quad<T>(y);
   quad<T> q{};
   if constexpr (sizeof(T) == 2) {
-    constexpr uint32_t zero = 0xFFFFFFFFu, normal = (1023u - 126u) << 20;
+    constexpr uint32_t normal = (1023u - 126u) << 20;
     float f[4];
-    uint32_t smallest = zero;
+    uint32_t smallest = 0xFFFFFFFFu;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const uint32_t rest = min(static_cast<uint32_t>(__double2loint(y[j])) & 0x1FFFFFFFu, 1u);
       f[j] = __uint_as_float(__float_as_uint(__double2float_rz(y[j])) | rest);
       smallest = min(smallest, static_cast<uint32_t>(__double2hiint(y[j])) - 1u);  // of 0 the largest
     }
-    if (std::is_same_v<T, bfloat16> && smallest < normal - 1u) return rounded_quad<T>(y);
+    if (numbers && (std::is_same_v<T, half16> || smallest >= normal - 1u)) {
 #pragma unroll
-    for (int k = 0; k < 2; ++k) q.word[k] = rounded_pair<T>(f[2 * k], f[2 * k + 1]);
-  } else {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) set_element(q, j, static_cast<T>(y[j]));
+      for (int k = 0; k < 2; ++k) q.word[k] = rounded_pair<T>(f[2 * k], f[2 * k + 1]);
+      return q;
+    }
   }
+#pragma unroll
+  for (int j = 0; j < 4; ++j) set_element(q, j, rounded_to<T>::of(y[j]));
   return q;
 }
 template <class E, bool same>

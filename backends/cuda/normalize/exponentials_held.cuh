@@ -35,11 +35,14 @@ template <class E, int R>
 constexpr int exponential_block = (R < order::rows ? exponential_warps
                                                    : exponential_leaves * (sizeof(E) == 8 ? 1 : 2)) *
                                   32;
+// Rows of several quads a thread (narrow.cuh): few, so that code is short and many warps find room, or 8.
+template <int R>
+constexpr bool is_narrow = R == narrow_quads || R == narrow_quads / 2;
 // Blocks a multiprocessor, which say how many registers a thread may have.
 template <class E, int R>
 constexpr int exponential_blocks = R == order::rows    ? 1
                                    : R == narrow_quads ? (sizeof(E) == 8 ? 3 : 4)
-                                                       : 6;
+                                                       : (sizeof(E) == 8 ? 5 : 6);
 
 // threads: of a row, or of a leaf where a row has several. S rows of a group at once. blocks: of a row's cluster.
 template <class E, bool divides, bool same, int R, int S>
@@ -69,7 +72,7 @@ __global__ __launch_bounds__(exponential_block<E, R>,
 #pragma unroll
   for (int b = 0; b < S; ++b) {
     const int64_t s = row + b * rows_at_once;
-    if constexpr (R == narrow_quads)
+    if constexpr (is_narrow<R>)
       load_narrow(d, min(s, d.count - 1), n, t, threads, s < d.count, h[b]);
     else if (n > 0)
       load_h<E, R>(d, min(s, d.count - 1), first, n, t, threads, false, s < d.count, h[b]);
@@ -93,7 +96,7 @@ __global__ __launch_bounds__(exponential_block<E, R>,
     m[b] = negated ? -most : most;
   }
 
-  constexpr bool keeps = divides || R == narrow_quads;
+  constexpr bool keeps = divides || is_narrow<R>;
   double kept[keeps ? S : 1][keeps ? kept_rows<R> : 1][4];
   double2* const rest = reinterpret_cast<double2*>(room) + warp * (shared_exponentials<R> / 16) + lane;
   double lanes[S][4], sum[S];
@@ -106,7 +109,7 @@ __global__ __launch_bounds__(exponential_block<E, R>,
       if (R > 1 && r * threads * 4 >= n) break;
       double e[4];
       exponentials_of(h[b][r], m[b], d.scale, true, e);
-      if constexpr (R != narrow_quads) {
+      if constexpr (!is_narrow<R>) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) lanes[b][j] = __dadd_rn(lanes[b][j], e[j]);
       }
@@ -125,7 +128,7 @@ __global__ __launch_bounds__(exponential_block<E, R>,
 #pragma unroll
     for (int b = 0; b < S; ++b) forget_doubles(h[b]);
   }
-  if constexpr (R == narrow_quads)
+  if constexpr (is_narrow<R>)
     sum[0] =
         narrow_sum<R, true>(n, t, threads, [&](double acc, int r, int j) { return __dadd_rn(acc, kept[0][r][j]); });
   else

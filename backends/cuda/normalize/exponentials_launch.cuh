@@ -28,9 +28,16 @@ template <class E, bool divides, bool same>
 lockstep_status launch_exponentials(lockstep_queue& queue, const exponential_rows& d) {
   if (d.length <= narrow_from)
     return launch_held_exponentials<E, divides, same, 1, 4>(queue, d, d.length <= 16 ? 4 : 8);
-  if (d.length <= narrow_to)
-    return launch_held_exponentials<E, divides, same, narrow_quads, 1>(
-        queue, d, narrow_group(d.length, d.count, int64_t{512} * queue.facts->processors));
+  if (d.length <= narrow_to / 2) {
+    // As few threads a row as hold it, more where rows are too few to fill the chip.
+    constexpr int quads = narrow_quads / 2;
+    const int64_t wanted = int64_t{512} * queue.facts->processors;
+    int threads = 4;
+    while (threads < 32 && threads * 4 < d.length && (threads * 4 * quads < d.length || d.count * threads < wanted))
+      threads *= 2;
+    return launch_held_exponentials<E, divides, same, quads, 1>(queue, d, threads);
+  }
+  if (d.length <= narrow_to) return launch_held_exponentials<E, divides, same, narrow_quads, 1>(queue, d, 32);
   return launch_held_exponentials<E, divides, same, 16, 1>(queue, d, 32);
 }
 
