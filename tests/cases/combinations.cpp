@@ -96,7 +96,7 @@ void each_sum(const combination_memory& at, const visitor& visit) {
                        (alike ? ""
                         : two ? "/other_apart"
                               : "/sample"),
-                   &d, false, k == LOCKSTEP_SUMS_DIGEST && l.count != 0});
+                   &d});
           }
       });
     });

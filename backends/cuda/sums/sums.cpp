@@ -1,12 +1,14 @@
-// sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance: the table.
+// sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; its mean and variance; its digest: the
+//            table.
 // Idea    a warp a leaf of both arrays; a warp a sequence where they are many or short, else blocks share them
 // Moves   every element of both arrays once; 24 bytes a task
-// Limit   memory reads; see floats.cu, moments.cu and exact.cu
+// Limit   memory reads; see floats.cu, moments.cu, exact.cu and digests.cu
 // Watch   segments are a warp each, however long
 // Source  lib/bits/order.hpp, lib/bits/order_rows.hpp
 #include "sums.hpp"
 
 #include "../ops.hpp"
+#include "digests.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -23,7 +25,7 @@ term_sums sums_of(const lockstep_call& call, const report_word& faults) {
           d.offsets,
           d.other_element_stride,
           d.other_sequence_stride,
-          static_cast<term>(d.kind),
+          d.kind == LOCKSTEP_SUMS_DIGEST ? term::plain : static_cast<term>(d.kind),
           lib::reduction_kind{},
           d.dtype,
           d.result,
@@ -33,7 +35,8 @@ term_sums sums_of(const lockstep_call& call, const report_word& faults) {
 
 lockstep_status run_sums(lockstep_queue& queue, const lockstep_call& call) {
   const term_sums sums = sums_of(call, queue.report);
-  if (call.sums.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) return sum_moments(queue, sums, call.workspace);
+  if (call.sums.kind == LOCKSTEP_SUMS_DIGEST) return digest_words(queue, sums, call.workspace);
+  if (sums.kind == term::moments) return sum_moments(queue, sums, call.workspace);
   return is_float(sums.dtype) ? sum_floats(queue, sums, call.workspace) : sum_exactly(queue, sums, call.workspace);
 }
 
@@ -41,12 +44,8 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   return workspace_of_terms(*queue, sums_of(*call, queue->report));
 }
 
-const char* refuses(const lockstep_queue*, const lockstep_call* call) {
-  return call->sums.kind == LOCKSTEP_SUMS_DIGEST ? "has no kernels for digests" : nullptr;
-}
-
 const lockstep_variant rows[] = {
-    {"leaves", "a warp a leaf of both arrays; many sequences a warp each, few are shared by blocks", 0, refuses,
+    {"leaves", "a warp a leaf of both arrays; many sequences a warp each, few are shared by blocks", 0, nullptr,
      nullptr, workspace, on_device<run_sums>},
 };
 

@@ -950,7 +950,7 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            result that do not fit together, other NULL if kind needs it, or given if kind
  *            does not, correction negative, or not 0 for another kind, or not a multiple of 8
  *            for DIGEST, offsets that decrease or are negative, strides too small, overlap),
- *            UNSUPPORTED (DIGEST where CUDA is named), and those of lockstep_transpose.
+ *            and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/sums.* */
 typedef struct lockstep_sums_desc {
   size_t size; /* sizeof(lockstep_sums_desc) */
