@@ -193,9 +193,7 @@ struct extreme_of {
     if (winner.index >= 0) return winner.index;
     alignas(64) unsigned char buffer[chunk * 8];
     const int64_t first = ~winner.index, m = v.n - first < chunk ? v.n - first : chunk;
-    extreme found;
-    kernels.rows({v.chunk(first, m, buffer), m, 0, nullptr}, 1, true, &found);
-    return first + found.index;
+    return first + kernels.find(v.chunk(first, m, buffer), m, winner.key);
   }
 };
 

@@ -141,6 +141,8 @@ struct extreme_kernels {
   void (*winners)(const packed_rows& r, int64_t count, bool index, void* out);
   // With winners, results as by winners() go there, and none to out.
   void (*columns)(const void* src, int64_t n, int64_t ld, int64_t width, bool index, extreme* out, void* winners);
+  // The index of the first of n elements with this key, which one has.
+  int64_t (*find)(const void* src, int64_t n, int64_t key);
 };
 struct all_extreme_kernels {
   extreme_kernels of[looped_extremes];

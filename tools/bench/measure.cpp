@@ -206,6 +206,9 @@ class bench_run {
     const size_t before = out_.results.size();
     plan_handle first;  // of the row that peers stand beside
     for (const std::string& variant : variants(backend, t, one)) {
+      const auto skip = [&](const failure& error) {  // the others are measured all the same
+        out_.skipped.push_back(format_text("{} on {} variant {}: {}", t.name, backend, variant, error.what()));
+      };
       lockstep_options o = lockstep_options_defaults();
       o.backend = backend.c_str();
       if (variant != "auto") o.variant = variant.c_str();
@@ -220,7 +223,7 @@ class bench_run {
         plan.reset(made);
         check(lockstep_plan_execute(plan.get(), plan_src, plan_dst, nullptr));
       } catch (const failure& error) {
-        out_.skipped.push_back(format_text("{} on {} variant {}: {}", t.name, backend, variant, error.what()));
+        skip(error);
         continue;
       }
       lockstep_run_info ran{};
@@ -243,7 +246,12 @@ class bench_run {
           continue;
         }
       }
-      r.time = until_quiet(seconds(), [&](size_t n) { return timed(*plan, on_cpu, plan_src, plan_dst, n); });
+      try {
+        r.time = until_quiet(seconds(), [&](size_t n) { return timed(*plan, on_cpu, plan_src, plan_dst, n); });
+      } catch (const failure& error) {
+        skip(error);
+        continue;
+      }
       out_.results.push_back(std::move(r));
       if (first == nullptr) first = std::move(plan);
     }

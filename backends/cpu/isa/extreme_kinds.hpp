@@ -41,6 +41,9 @@ struct kind {
     return static_cast<int64_t>(sizeof(I) < 8 || is_signed ? static_cast<uint64_t>(static_cast<int64_t>(x))
                                                            : static_cast<uint64_t>(x) ^ uint64_t{1} << 63);
   }
+  static I element_of(int64_t key) {
+    return static_cast<I>(static_cast<uint64_t>(key) ^ (sizeof(I) < 8 || is_signed ? 0 : uint64_t{1} << 63));
+  }
   static S load(const I* p) {
     S x;
     memcpy(&x, p, sizeof x);
@@ -121,6 +124,14 @@ inline V across(V* v) {
 #pragma GCC unroll 8
     for (int i = 0; i < m; ++i) v[i] = halved<Take>(v[2 * i], v[2 * i + 1]);
   return v[0];
+}
+
+// extreme_kernels::find by rows, which work the extreme out again.
+template <void (*rows)(const packed_rows& r, int64_t count, bool index, extreme* out)>
+int64_t find_by_rows(const void* src, int64_t n, int64_t) {
+  extreme found;
+  rows({src, n, 0, nullptr}, 1, true, &found);
+  return found.index;
 }
 
 // Bit i: lane i of x has these bits.

@@ -111,6 +111,16 @@ inline int64_t first_index(const typename K::element* p, int64_t n, typename K::
   return i;
 }
 
+template <class K, bool Largest>
+int64_t find(const void* src, int64_t n, int64_t key) {
+  typedef typename K::element I;
+  const auto* p = static_cast<const I*>(src);
+  if constexpr (!K::float_bits) return first_index<K>(p, n, K::element_of(key), false);
+  if (key == (Largest ? INT64_MAX : INT64_MIN)) return first_index<K>(p, n, 0, true);
+  const auto narrow = static_cast<I>(key);  // key_of is its own inverse
+  return first_index<K>(p, n, narrow >= 0 ? narrow : static_cast<I>(~narrow ^ static_cast<I>(K::sign)), false);
+}
+
 // ---- many short rows of one length ------------------------------------------------
 // Floats are compared by key (order::key_f32), so that only one vector is joined across lanes, where group joins three.
 // The opposite extreme over all rows shows whether there is a NaN of the sign that these keys miss; only then group is
@@ -374,7 +384,7 @@ void columns(const void* src, int64_t n, int64_t ld, int64_t width, bool index, 
 }  // namespace
 
 #define LOCKSTEP_WIDE_ROW(K, largest) \
-  { rows<K, largest>, two<K, largest>, winners<K, largest>, columns<K, largest> }
+  { rows<K, largest>, two<K, largest>, winners<K, largest>, columns<K, largest>, find<K, largest> }
 #define LOCKSTEP_ROWS(largest)                                                                                     \
   LOCKSTEP_NARROW_ROW(n_f16, largest), LOCKSTEP_NARROW_ROW(n_bf16, largest), LOCKSTEP_WIDE_ROW(f32, largest),      \
       LOCKSTEP_WIDE_ROW(f64, largest), LOCKSTEP_WIDE_ROW(i32, largest), LOCKSTEP_WIDE_ROW(i64, largest),           \

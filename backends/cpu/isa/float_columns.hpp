@@ -66,6 +66,36 @@ inline void short_columns(const typename K::element* p, int64_t n, At at, int64_
   }
 }
 
+// A row of elements that change no lane.
+template <class K>
+struct padded_row {
+  typename K::element of[column_block] = {};
+  constexpr padded_row() {
+    for (auto& x : of) x = K::pad;
+  }
+};
+template <class K>
+constexpr padded_row<K> padding = {};
+
+// Lanes l, l + 64, l + 32 ..., l + 112 of `width` columns, of one element each or none, joined to one.
+template <class K, class At>
+inline void eight_lanes(const typename K::element* p, int64_t n, int64_t l, At at, int64_t width, double* out) {
+  constexpr int apart[] = {0, 64, 32, 96, 16, 80, 48, 112};  // in the order of their joins
+  const typename K::element* row[8];
+  for (int k = 0; k < 8; ++k) row[k] = l + apart[k] < n ? p + at[l + apart[k]] : padding<K>.of;
+  const auto join = [&](int64_t c, const auto& load) {
+    const auto lane = [&](int k) { return K::enter(splat(none<K>), load(row[k] + c)); };
+    const auto four = [&](int k) {
+      return joined<K>(joined<K>(lane(k), lane(k + 1)), joined<K>(lane(k + 2), lane(k + 3)));
+    };
+    const vd all = joined<K>(four(0), four(4));
+    memcpy(out + c, &all, sizeof all);
+  };
+  int64_t c = 0;
+  for (; c + W <= width; c += W) join(c, [](const typename K::element* q) { return K::load(q); });
+  if (c < width) join(c, [=](const typename K::element* q) { return load_part<K>(q, width - c); });
+}
+
 template <class K, class At>
 void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t width, double* out) {
   if (n <= 16) return short_columns<K, 16>(p, n, at, width, out);
@@ -90,17 +120,8 @@ void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t wid
     for (int b = 0; b < 7; ++b) l |= ((i >> b) & 1) << (6 - b);
     return l;
   };
-  for (int i = 0; i < lanes; ++i) {
-    const int l = reversed(i);
-    missing[top] = l >= n;
-    int64_t next = 0;  // distance to the next lane, whose rows are prefetched
-    for (int j = i + 1; j < lanes && next == 0 && !missing[top]; ++j)
-      if (reversed(j) < n) next = reversed(j) - l;
-    if (narrow)
-      for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);
-    if (!missing[top]) lane_of_columns<K>(p, n, l, at, width, next, stack[top]);
-    ++top;
-    for (int b = i; (b & 1) != 0; b >>= 1) {
+  const auto join_above = [&](int i) {  // lane i of its level has come
+    for (; (i & 1) != 0; i >>= 1) {
       --top;
       if (missing[top]) continue;
       for (int64_t c = 0; c < width; c += W) {
@@ -111,6 +132,23 @@ void leaf_of_columns(const typename K::element* p, int64_t n, At at, int64_t wid
         memcpy(stack[top - 1] + c, &x, sizeof x);
       }
     }
+  };
+  for (int i = 0; n <= lanes && i < lanes; i += 8) {
+    missing[top] = false;
+    eight_lanes<K>(p, n, reversed(i), at, width, stack[top++]);
+    join_above(i / 8);
+  }
+  for (int i = 0; n > lanes && i < lanes; ++i) {
+    const int l = reversed(i);
+    missing[top] = l >= n;
+    int64_t next = 0;  // distance to the next lane, whose rows are prefetched
+    for (int j = i + 1; j < lanes && next == 0 && !missing[top]; ++j)
+      if (reversed(j) < n) next = reversed(j) - l;
+    if (narrow)
+      for (int64_t b = 0; b < share; b += 64) __builtin_prefetch(after + i * share + b);
+    if (!missing[top]) lane_of_columns<K>(p, n, l, at, width, next, stack[top]);
+    ++top;
+    join_above(i);
   }
   memcpy(out, stack[0], static_cast<size_t>(width) * sizeof(double));
 }

@@ -197,7 +197,7 @@ void number_columns(const void* src, int64_t n, int64_t ld, int64_t width, bool,
 }
 template <class I, I infinity, bool Largest, class Key = number_key<I, infinity, Largest>>
 constexpr extreme_kernels numbers = {number_rows<I, Key>, number_two<I, Key>, number_winners<I, Key>,
-                                     number_columns<I, Key>};
+                                     number_columns<I, Key>, nullptr};  // numbers have no index
 constexpr int64_t infinity_f64 = 0x7FF0000000000000;
 
 }  // namespace

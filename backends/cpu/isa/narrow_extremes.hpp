@@ -274,8 +274,11 @@ void narrow_columns(const void* src, int64_t n, int64_t ld, int64_t width, bool 
   narrow_extremes_of_columns<K, Largest, false>(p, n, ld, width, out, winners);
 }
 
-#define LOCKSTEP_NARROW_ROW(K, largest) \
-  { narrow_rows<K, largest>, narrow_two<K, largest>, narrow_winners<K, largest>, narrow_columns<K, largest> }
+#define LOCKSTEP_NARROW_ROW(K, largest)                                                                      \
+  {                                                                                                          \
+    narrow_rows<K, largest>, narrow_two<K, largest>, narrow_winners<K, largest>, narrow_columns<K, largest>, \
+        find_by_rows<narrow_rows<K, largest>>                                                                \
+  }
 
 }  // namespace
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
