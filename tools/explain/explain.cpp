@@ -57,7 +57,8 @@ void check_options(const command& command, const options& o) {
 
 int run(options o, const command& command) {
   if (o.list) return list(o.op);
-  if (o.op.empty()) refuse("name an operation (transpose, square_sum, stencil or shuffle), or --list; see lockstep explain --help");
+  if (o.op.empty())
+    refuse("name an operation (transpose, square_sum, stencil or shuffle), or --list; see lockstep explain --help");
   const lesson& what = find_lesson(o);
   check_options(command, o);
   if (o.classic) o.warp = 2, o.segment = 2;
