@@ -3,6 +3,7 @@ import importlib.util
 import pathlib
 import runpy
 
+import numpy as np
 import pytest
 
 if importlib.util.find_spec("torch") is None:
@@ -234,6 +235,15 @@ def test_layers(name):
     for device in DEVICES[1:]:
         with lt.deterministic(matmul=True):
             assert same(forward_and_backward(name, x.to(device)), got)
+
+
+@ON
+def test_roots_are_the_nearest_floats(device):
+    x = torch.rand(100_001, generator=torch.Generator().manual_seed(8)).to(device)
+    with lt.deterministic():
+        got = [x.sqrt(), x ** 0.5, x.clone().sqrt_(), x.half().sqrt(), x.double().sqrt()]
+    want = ls.sqrt(x)
+    assert same(got, [want, want, want, ls.sqrt(x.half()), x.double().sqrt()]) and same(want.cpu(), torch.from_numpy(np.sqrt(x.cpu().numpy().astype("f8")).astype("f4")))
 
 
 @ON

@@ -27,7 +27,7 @@ _EXACT = frozenset("""
     full_like gather ge gt index.Tensor index_select isfinite isinf isnan is_pinned isposinf isneginf le lift_fresh _local_scalar_dense
     logical_and logical_not logical_or logical_xor lt masked_fill masked_fill_ masked_select mul mul_ _foreach_mul_.Tensor ne neg neg_ new_empty
     new_empty_strided new_full new_ones new_zeros nonzero ones ones_like permute _pin_memory reciprocal repeat _reshape_alias
-    reshape round scalar_tensor select select_backward sgn sign slice slice_backward split split_with_sizes sqrt sqrt_ squeeze
+    reshape round scalar_tensor select select_backward sgn sign slice slice_backward split split_with_sizes squeeze
     squeeze_ stack sub.Tensor sub_.Tensor t threshold_backward _to_copy transpose tril triu trunc unbind unfold unsqueeze unsqueeze_
     _unsafe_view view view_as_complex view_as_real where zero_ zeros zeros_like
 """.split())
@@ -225,7 +225,7 @@ def _pow(x: Tensor, exponent: Any) -> Tensor:
     if exponent == 2:
         return x * x
     if exponent == 0.5:
-        return x.sqrt()
+        return _sqrt(x)
     if exponent == 3:
         return x * x * x
     raise Unsupported(f"a power of {exponent} has other bits on a GPU than on a CPU; deterministic() has 1, 2, 3 and 0.5")
@@ -277,6 +277,16 @@ def _softplus(x: Tensor, beta: Any = 1, threshold: Any = 20) -> Tensor:
         raise Unsupported(f"beta is {beta} and threshold {threshold}; deterministic() has softplus with beta 1 and threshold 20")
     result: Tensor = _core.softplus(_of_floats(x))
     return result
+
+
+@_routed("sqrt")
+def _sqrt(x: Tensor) -> Tensor:
+    # A CPU's PyTorch asks MKL, which does not promise the nearest float.
+    result: Tensor = torch.sqrt(x) if x.dtype == torch.float64 or x.dtype.is_complex else _core.sqrt(_of_floats(x))
+    return result
+
+
+_routed("sqrt_")(lambda x: x.copy_(_sqrt(x)))
 
 
 def _slope(name: str, g: Tensor, x: Tensor, y: Tensor) -> Tensor:
