@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _core
+from ._deterministic import nearest_root
 from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _result_dtype, _vmap
 
 _EPS = {"normalize": 1e-12, "rms_norm": 1e-6, "layer_norm": 1e-5}
@@ -50,7 +51,7 @@ def _rows_gradient(name: str) -> None:
             d, inside = length.clamp(min=ctx.eps), length > ctx.eps
             slope = inside / (d * d)  # where eps is divided by, the length plays no part
         else:
-            d = (_call("square_sum", h, axes, True, torch.float64) / n + ctx.eps).sqrt()
+            d = nearest_root(_call("square_sum", h, axes, True, torch.float64) / n + ctx.eps)
             slope = 1 / (d * d * n)
         shape = [x.shape[k] if k in axes else 1 for k in range(x.ndim)]
         weighted = wide if weight is None else wide * weight.double().reshape(shape)
