@@ -200,11 +200,11 @@ TEST_P(Groups, HaveTheBitsOfTheCases) {
 }
 INSTANTIATE_TEST_SUITE_P(Ops, Groups, every_op(), op_name);
 
-// Random sums of squares and norms of 0 to 100,000 elements, all dtypes, beside single calls.
+// Random sums of squares and norms of 0 to 300,000 elements, all dtypes, beside single calls.
 TEST(Groups, SquareSumsOfAllSizes) {
   uint64_t state = seed;
   const auto draw = [&](uint64_t below) { return mix(++state) % below; };
-  constexpr size_t elements = 100000, count = 200;
+  constexpr size_t elements = 300000, count = 200;
   std::vector<double> numbers(elements + 64);
   for (double& x : numbers) x = std::ldexp(static_cast<double>(draw(1 << 20)) - (1 << 19), -16);
   std::vector<float> floats(numbers.begin(), numbers.end());

@@ -147,7 +147,9 @@ std::vector<one_call> calls() {
       {lockstep_reduce_full(norm, f64, 5000, 1), "shuffle or lanes", "reduce_tree"},
       {columns(sum, f32, 100, 100000), "short_columns", "reduce_short_columns"},
       {columns(norm, f64, 100, 100000), "short_columns", "reduce_short_columns"},
-      {columns(sum, f32, 100, 1000), "columns", "reduce_columns"},
+      {columns(sum, f32, 100, 1000), "column_quads", "reduce_columns"},
+      {columns(sum, f32, 100, 1001), "columns", "reduce_columns"},
+      {columns(sum, f32, 5000, 8000), "column_quads", "reduce_columns join_few_partials"},
       {columns(sum, f32, 5000, 1000), "columns", "reduce_columns join_partials"},
       {columns(norm, f64, 100, 1000), "columns", "reduce_columns reduce_columns reduce_columns"},
       {columns(sum, f32, 12, 1000), "short_columns", "reduce_short_columns"},
@@ -157,7 +159,8 @@ std::vector<one_call> calls() {
       {columns(ssq, f16, 5000, 1001), "columns", "reduce_columns join_partials"},
       {columns(sum, f32, 5000, 3), "shuffle or lanes", "reduce_tree"},
       {columns(sum, f32, 50, 3), "short_rows", "reduce_packed"},
-      {segments(1000), "segments", "reduce_segments reduce_listed"},
+      {segments(1000), "segments", "reduce_few_segments reduce_listed"},
+      {segments(20000), "segments", "reduce_segments reduce_listed"},
       {segments(500000), "segments_staged", "reduce_segments reduce_listed"},
   };
 }

@@ -2,8 +2,8 @@
 //
 //   reduce_short_columns  a thread a column of up to 128 elements
 //   reduce_columns  threads across columns, 16 lanes of a leaf each (2-byte elements: 8 lanes of two columns; 4 lanes
-//                   of few columns)
-// join_partials (subtree.cuh) then walks the tree above a column's leaves.
+//                   of few columns; 4 lanes of four columns by loads of 16 bytes)
+// join_few_partials, or join_partials (subtree.cuh), then walks the tree above a column's leaves.
 //
 // Idea    Neighbouring threads take neighbouring columns, so that a row of src is one
 //         contiguous read; down a leaf a thread takes every 8th lane, whose joins need no
@@ -31,21 +31,22 @@ __device__ __forceinline__ void join_down(const Fold& fold, P* value) {
   }
 }
 
-template <class Fold>
-constexpr int column_blocks = sizeof(typename Fold::element) != 4 ? 3
-                              : Fold::ordered                     ? 4
-                                                                  : most_column_blocks;
+template <class Fold, int V>
+constexpr int column_blocks = V == 4                                ? 2
+                              : sizeof(typename Fold::element) != 4 ? 3
+                              : Fold::ordered                       ? 4
+                                                                    : most_column_blocks;
 
-// V neighbouring columns a thread (2 of 2 bytes, by one load: what a warp has in flight doubles, and that
-// is what limits it). `across` threads (a power of two) lie across columns, `down` down a leaf with
-// lanes / down lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins
-// d = 64 ... down are within a thread, the others go through shared memory. down: 8 * V, and more for few columns,
-// of which a thread then has several rows in flight.
+// V neighbouring columns a thread (2 of 2 bytes, 4 of 4, by one load: what a warp has in flight doubles, or is four
+// times as much, and that is what limits it). `across` threads (a power of two) lie across columns, `down` down a leaf
+// with lanes / down lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins d = 64 ... down
+// are within a thread, the others go through shared memory. down: 8 * V, and more for few columns, of which a thread
+// then has several rows in flight.
 template <class Fold, int V, int down>
-__global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_columns(Fold fold, const sequences all,
-                                                                                     const int across,
-                                                                                     const int64_t column_tiles,
-                                                                                     typename Fold::partial* partials) {
+__global__ __launch_bounds__(block_threads,
+                             column_blocks<Fold, V>) void reduce_columns(Fold fold, const sequences all,
+                                                                         const int across, const int64_t column_tiles,
+                                                                         typename Fold::partial* partials) {
   using T = typename Fold::element;
   using P = typename Fold::partial;
   constexpr int slots = order::lanes / down, loads = 16, rows = loads / slots, joined = 8 * V;
@@ -69,9 +70,10 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
       if constexpr (V == 1) {
         to[0] = *from;
       } else {
-        static_assert(V * sizeof(T) == 4);
-        const uint32_t bits = *reinterpret_cast<const uint32_t*>(from);
-        memcpy(to, &bits, 4);
+        using word = std::conditional_t<V * sizeof(T) == 4, uint32_t, uint4>;
+        static_assert(V * sizeof(T) == sizeof(word));
+        const word bits = *reinterpret_cast<const word*>(from);
+        memcpy(to, &bits, sizeof bits);
       }
     };
     const int64_t step = down * all.element_stride;
@@ -121,18 +123,15 @@ __global__ __launch_bounds__(block_threads, column_blocks<Fold>) void reduce_col
         values[c][threadIdx.x] = fold.join(values[c][threadIdx.x], values[c][threadIdx.x + d * across]);
     __syncthreads();  // they are read again
   }
-  if (!wanted || y != 0) return;
+  if (!wanted || y >= V) return;  // a thread for each of the columns that those above have shared
+  P part[joined];
 #pragma unroll
-  for (int c = 0; c < V; ++c) {
-    P part[joined];
-#pragma unroll
-    for (int k = 0; k < joined; ++k) part[k] = values[c][threadIdx.x + k * across];
-    join_down<joined>(fold, part);
-    if (leaves == 1)
-      fold.store(part[0], s + c);
-    else
-      partials[(s + c) * leaves + leaf] = part[0];
-  }
+  for (int k = 0; k < joined; ++k) part[k] = values[y][threadIdx.x + (k - y) * across];
+  join_down<joined>(fold, part);
+  if (leaves == 1)
+    fold.store(part[0], s + y);
+  else
+    partials[(s + y) * leaves + leaf] = part[0];
 }
 
 // Eight times every eighth lane, lanes 0 4 2 6 1 5 3 7 first, so that the last three joins are a binary
@@ -246,6 +245,24 @@ struct by_short_columns : way {
   }
 };
 
+// A thread a column of few leaves: a warp would be 32 threads for them.
+constexpr int most_few_leaves = 8;
+template <class Fold>
+__global__ __launch_bounds__(block_threads) void join_few_partials(Fold fold, const int64_t count, const int leaves,
+                                                                   const typename Fold::partial* partials) {
+  typename Fold::partial value[most_few_leaves];
+  const int64_t s = int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  follow_on();
+  if (s >= count || !fold.open(s)) return;
+#pragma unroll
+  for (int k = 0; k < most_few_leaves; ++k) value[k] = k < leaves ? partials[s * leaves + k] : fold.none();
+#pragma unroll
+  for (int step = 1; step < most_few_leaves; step *= 2)
+#pragma unroll
+    for (int k = 0; k < most_few_leaves; k += 2 * step) value[k] = fold.join(value[k], value[k + step]);
+  fold.store(value[0], s);
+}
+
 // Fewer blocks than SMs: more threads share a leaf, each with one column.
 inline bool few_tasks(const lockstep_queue& queue, int64_t count, int64_t length) {
   return (count + 31) / 32 * order::leaves(length) < queue.facts->processors && length > 2 * order::lanes;
@@ -265,23 +282,36 @@ lockstep_status launch_columns(lockstep_queue& queue, const Fold& fold, const se
   constexpr int down = V == 1 ? 32 : 8 * V;  // of few columns
   const lockstep_status status = few_tasks(queue, all.count, all.length) ? go(reduce_columns<Fold, V, down>, down)
                                                                          : go(reduce_columns<Fold, V, 8 * V>, 8 * V);
-  return status != LOCKSTEP_OK || leaves == 1 ? status : launch_join(queue, fold, all.count, leaves, partials);
+  if (status != LOCKSTEP_OK || leaves == 1) return status;
+  if (leaves > most_few_leaves || all.count < queue.facts->processors * 32)
+    return launch_join(queue, fold, all.count, leaves, partials);
+  return launch_soon(queue, "join_few_partials", join_few_partials<Fold>, blocks_for(all.count, block_threads),
+                     block_threads, 0, fold, all.count, static_cast<int>(leaves), partials);
 }
 
-// V columns a thread: two where elements of 2 bytes are aligned in pairs.
+// Whether V neighbours may come by one load, in this row and in those `apart` elements further on.
+template <int V>
+bool lie_in_loads(const void* src, int64_t bytes, int64_t apart) {
+  return apart % V == 0 && reinterpret_cast<uintptr_t>(src) % static_cast<uintptr_t>(V * bytes) == 0;
+}
+
+// V columns a thread: two where elements of 2 bytes are aligned in pairs, four where floats of 4 are in fours.
 template <int V>
 struct by_columns : way {
   static const char* refuses(const lockstep_queue&, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     if (V == 2 && element_bytes(d) != 2) return "needs elements of 2 bytes";
+    if (V == 4 && (element_bytes(d) != 4 || !sums_floats(d))) return "needs sums of F32";
     if (const char* why = not_columns(d); why != nullptr || V == 1) return why;
-    if (d.sequence_stride != 1 || d.count % 2 != 0) return "needs an even number of columns without gaps";
-    const bool aligned = d.element_stride % 2 == 0 && reinterpret_cast<uintptr_t>(call.src) % 4 == 0;
-    return aligned ? nullptr : "needs rows that begin at multiples of 4 bytes";
+    if (d.sequence_stride != 1 || d.count % V != 0)
+      return V == 2 ? "needs an even number of columns without gaps" : "needs columns without gaps, a multiple of 4";
+    return lie_in_loads<V>(call.src, element_bytes(d), d.element_stride)
+               ? nullptr
+               : "needs rows that begin at multiples of a load";
   }
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     return call.reduce.count < queue.facts->tuned.reductions.few_columns ||
-           (V == 2 && few_tasks(queue, call.reduce.count, call.reduce.length));
+           (V > 1 && few_tasks(queue, call.reduce.count, call.reduce.length));
   }
   static size_t partials(const lockstep_call& call) {
     const int64_t leaves = order::leaves(call.reduce.length);
@@ -289,7 +319,8 @@ struct by_columns : way {
   }
   static bool shares(const lockstep_call&) { return true; }
   template <class Fold>
-  static constexpr bool takes = V == 1 || sizeof(typename Fold::element) == 2;
+  static constexpr bool takes = V == 1 || (V == 2 ? sizeof(typename Fold::element) == 2
+                                                  : Fold::ordered && sizeof(typename Fold::element) == 4);
 
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

@@ -4,6 +4,7 @@
 //                     together up to 512, else the warp one after another; those of more than 16
 //                     leaves go onto a list. Of very many segments a warp takes 32, staged in shared
 //                     memory and folded by a thread each where all are short
+//   reduce_few_segments  a block eight segments, whose leaves its warps share; long ones are listed too
 //   reduce_listed     every block takes tasks of every listed segment; a segment's last
 //                     block joins them
 //
@@ -243,6 +244,65 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_segments(Fold fold, c
   for (int64_t k = first; k < first + each && k < all.count; k += 4) fold_four(fold, all, k, word, list);
 }
 
+// Eight segments a block, whose warps take the leaves in turn: none waits for another's long segment.
+template <class Fold>
+__global__ __launch_bounds__(block_threads, 3) void reduce_few_segments(Fold fold, const sequences all,
+                                                                        report_word word, segment_list* list) {
+  using T = typename Fold::element;
+  using P = typename Fold::partial;
+  constexpr int warps = block_threads / 32;
+  __shared__ one_sequence<T> segments[warps];
+  __shared__ int ends[warps];  // of the segments' leaves among the block's
+  __shared__ P values[warps * short_leaves];
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t first = int64_t{blockIdx.x} * warps, stride = all.element_stride;
+  follow_on();
+  if (warp == 0) {
+    one_sequence<T> mine{static_cast<const T*>(all.src), -1};  // -1: nothing to do
+    int leaves = 0;
+    if (t < warps && first + t < all.count) {
+      mine = sequence_at<T>(all, first + t, word);
+      const int64_t all_leaves = order::leaves(max(mine.length, int64_t{0}));
+      if (all_leaves <= short_leaves)
+        leaves = static_cast<int>(all_leaves);
+      else if (enlist(list, first + t, all_leaves))
+        mine.length = -1;
+    }
+#pragma unroll
+    for (int d = 1; d < warps; d *= 2) {
+      const int before = __shfl_up_sync(all_lanes, leaves, d);
+      if (t >= d) leaves += before;
+    }
+    if (t < warps) segments[t] = mine, ends[t] = leaves;
+  }
+  __syncthreads();  // all warps read the segments
+  int of = 0;
+  for (int k = warp; k < ends[warps - 1]; k = next_turn(k, warps)) {
+    while (k >= ends[of]) ++of;
+    const one_sequence<T> segment = segments[of];
+    const int64_t i = (k - (of == 0 ? 0 : ends[of - 1])) * order::leaf;
+    P value = fold_leaf<1>(fold, segment.at + i * stride, stride, segment.length - i, i, t);
+    if constexpr (!Fold::ordered) value = join_warp(fold, value);
+    if (t == 0) values[k] = value;
+  }
+  __syncthreads();  // a warp joins what all have left
+  const one_sequence<T> own = segments[warp];
+  if (own.length < 0) return;
+  const int64_t s = first + warp;
+  if (own.length == 0) {
+    if (t == 0) fold.store_empty(s);
+    return;
+  }
+  const int begin = warp == 0 ? 0 : ends[warp - 1], leaves = ends[warp] - begin;
+  bool again = leaves == 0;  // a long one for which the list had no room
+  if (!again) {
+    const P value = join_values(fold, leaves, t, [&](int i) { return values[begin + i]; });
+    if constexpr (is_norm<Fold>) again = fold.needs_again(value);  // every thread has the value
+    if (!again && t == 0) fold.store(value, s);
+  }
+  if (again) store_sequence(fold, own.at, stride, own.length, s, t);
+}
+
 // Counts a block as finished; true for the last of `blocks`, which leaves 0 (the step of the CUDA sample
 // threadFenceReduction). What the block wrote before is seen by whoever sees its ticket, and the last block,
 // past its next barrier, sees what all others wrote (release and acquire in one; a __threadfence on
@@ -263,6 +323,7 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, con
   using P = typename Fold::partial;
   __shared__ P values[most_leaves];
   __shared__ bool last;
+  follow_on();
   const unsigned segments = min(list->segments, most_listed), blocks = gridDim.x;
   unsigned turn = 0;  // the block that takes this segment's first task
   for (unsigned k = 0; k < segments; ++k) {
@@ -291,6 +352,9 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_listed(Fold fold, con
     }
   }
 }
+
+// Segments per SM. So few are shared out by leaves.
+constexpr int64_t few_segments = 64;
 
 // staged: 32 segments a warp, folded in shared memory by a thread each where all are short.
 template <bool staged>
@@ -321,14 +385,17 @@ struct by_segments : way {
     }
     if (status != LOCKSTEP_OK) return status;
     const int64_t blocks = queue.facts->processors * queue.facts->tuned.reductions.listed_blocks;
-    return launch(queue, "reduce_listed", reduce_listed<Fold>, static_cast<unsigned>(blocks), block_threads, 0, fold,
-                  all, queue.report, list, reinterpret_cast<typename Fold::partial*>(list + 1));
+    return launch_early(queue, "reduce_listed", reduce_listed<Fold>, static_cast<unsigned>(blocks), block_threads, 0,
+                        fold, all, queue.report, list, reinterpret_cast<typename Fold::partial*>(list + 1));
   }
 
  private:
   template <class Fold>
   static lockstep_status run_all(lockstep_queue& queue, const Fold& fold, const sequences& all, segment_list* list) {
     LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
+    if (!staged && all.count <= queue.facts->processors * few_segments)
+      return launch_soon(queue, "reduce_few_segments", reduce_few_segments<Fold>,
+                         blocks_for(all.count, block_threads / 32), block_threads, 0, fold, all, queue.report, list);
     return launch(queue, "reduce_segments", reduce_segments<Fold, staged>,
                   blocks_for(all.count, block_threads / 32 * (staged ? 32 : 4)), block_threads, 0, fold, all,
                   queue.report, list);

@@ -221,8 +221,8 @@ struct by_row_pairs : way {
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
     constexpr int V = neighbours_of<Fold>;
-    // Three rows of lanes at a time where they take no more rounds than four.
-    const int64_t rows = (call.reduce.length + V - 2) / order::lanes + 1;
+    // Three rows of lanes at a time where they take no more rounds than four. Rows between loads may take one more.
+    const int64_t rows = (call.reduce.length + (loads_neighbours(call) ? -1 : V - 2)) / order::lanes + 1;
     const auto kernel = (rows + 2) / 3 == (rows + 3) / 4 ? reduce_row_pairs<Fold, V, 3> : reduce_row_pairs<Fold, V, 4>;
     return launch_soon(queue, "reduce_row_pairs", kernel, blocks_for(call.reduce.count, block_threads / 32 * 2),
                        block_threads, 0, fold, sequences_of(call));

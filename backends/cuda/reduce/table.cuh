@@ -54,6 +54,7 @@ constexpr std::array ways = {
                                       "rows of up to 1,792 bytes that the copy engine puts into shared memory"),
     reduction_row<Op, by_short_columns>("short_columns", "a thread a column of up to 128 elements"),
     reduction_row<Op, by_columns<2>>("column_pairs", "as columns, two of 2-byte elements a thread by one load"),
+    reduction_row<Op, by_columns<4>>("column_quads", "as columns, four of f32 a thread by one load"),
     reduction_row<Op, by_columns<1>>("columns", "sequences that lie side by side: threads run across them"),
     reduction_row<Op, by_segments<true>>("segments_staged",
                                          "as segments, 32 a warp from shared memory where all are short"),

@@ -234,6 +234,8 @@ lockstep_status launch_axis_columns(lockstep_queue& queue, const lockstep_call& 
     if (d.length <= order::lanes) return launch_short_columns(queue, fold, all);
     if constexpr (sizeof(typename Fold::element) == 2)
       if (d.pairs) return launch_columns<2>(queue, fold, all, call.workspace);
+    if constexpr (Fold::ordered && sizeof(typename Fold::element) == 4)
+      if (d.quads && !few_tasks(queue, d.count, d.length)) return launch_columns<4>(queue, fold, all, call.workspace);
     return launch_columns<1>(queue, fold, all, call.workspace);
   });
 }

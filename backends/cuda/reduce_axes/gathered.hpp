@@ -22,7 +22,7 @@ struct gathered_axes {
 // Runs of sequences that lie side by side, the elements of each element_stride apart.
 struct column_runs {
   int64_t count, length, element_stride, run, run_stride;
-  bool pairs;  // two neighbours by one load
+  bool pairs, quads;  // two neighbours by one load of 4 bytes, four by one of 16
 };
 
 lockstep_status launch_axis_columns(lockstep_queue& queue, const lockstep_call& call, const column_runs& columns);

@@ -205,9 +205,11 @@ size_t workspace_of_axis_columns(const lockstep_queue*, const lockstep_call* cal
 lockstep_status launch_by_axis_columns(lockstep_queue& queue, const lockstep_call& call) {
   const split_axes split(call.reduce_axes);
   const int64_t apart = split.reduced.stride[0], run = split.kept.shape[1], run_stride = split.kept.stride[0];
-  const bool pairs =
-      apart % 2 == 0 && run % 2 == 0 && run_stride % 2 == 0 && reinterpret_cast<uintptr_t>(call.src) % 4 == 0;
-  return launch_axis_columns(queue, call, {split.count, split.length, apart, run, run_stride, pairs});
+  const auto whole = [&](int64_t of) { return apart % of == 0 && run % of == 0 && run_stride % of == 0; };
+  const auto address = reinterpret_cast<uintptr_t>(call.src);
+  return launch_axis_columns(
+      queue, call,
+      {split.count, split.length, apart, run, run_stride, whole(2) && address % 4 == 0, whole(4) && address % 16 == 0});
 }
 
 // ---- permuted ------------------------------------------------------------------------------

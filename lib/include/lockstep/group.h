@@ -22,8 +22,9 @@ extern "C" {
  * Order      every result has the bits of its single call, whatever else is in the group.
  * How        the CPU shares out all calls of up to 256 KiB among one team of threads. CUDA
  *            runs calls of up to 2 MiB together, by one launch for each type of element:
- *            square_sum of floats (up to 131,072 elements a sequence), transposes from src
- *            to dst, normalize (rows of up to 2,048 elements, results of the same type).
+ *            square_sum of floats (up to 64 MiB; norms of F64: 2 MiB, and 131,072 elements a
+ *            sequence), transposes from src to dst, normalize (rows of up to 2,048 elements,
+ *            results of the same type).
  *            The other calls, and calls of other ops on CUDA, run one after the other:
  *            correct, but slower. auto chooses one backend for all. A forced variant runs
  *            every call by itself; CUDA's "grouped", forced, is that kernel.
