@@ -138,6 +138,18 @@ call convert(const request& what, const array& in) {
   return c;
 }
 
+// A second array like the input, which the call keeps.
+const void* like_input(const request& what, const std::string& file, const char* option, const array& in, call& c) {
+  c.keeps.push_back(read_npy(file));
+  const npy::header &given = c.keeps.back().header, &wanted = in.header;
+  if (given.shape != wanted.shape || (given.fortran != wanted.fortran && wanted.shape.size() > 1))
+    refuse("{} {}: needs a packed array {} in {} order, this is {}", option, file, shape_text(wanted.shape),
+           wanted.fortran ? "Fortran" : "C", shape_text(given.shape));
+  if (dtype_of(given, what.bf16) != dtype_of(wanted, what.bf16))
+    refuse("{} is {}, the input {}; give one type", option, given.descr, wanted.descr);
+  return c.keeps.back().data;
+}
+
 call map(const request& what, const array& in) {
   auto [as, c] = moved_call(what, in);
   lockstep_map_desc d{};
@@ -146,6 +158,7 @@ call map(const request& what, const array& in) {
   int f = 0;
   while (f < LOCKSTEP_FUNCTION_COUNT && what.function != lockstep_function_name(static_cast<lockstep_function>(f))) ++f;
   d.function = static_cast<lockstep_function>(f);
+  if (!what.times.empty()) d.times = like_input(what, what.times, "--times", in, c);
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
     return lockstep_map(context, &d, src, dst, options);
   };
@@ -384,14 +397,7 @@ call sums(const request& what, const array& in) {
   if (kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES && what.other.empty())
     refuse("--kind {} is of two arrays; name the second one with --other", what.kind);
   if (!what.other.empty()) {
-    c.keeps.push_back(read_npy(what.other));
-    const array& given = c.keeps.back();
-    if (given.header.shape != shape || (given.header.fortran && shape.size() > 1))
-      refuse("--other {}: needs a packed array {} in C order, this is {}", what.other, shape_text(shape),
-             shape_text(given.header.shape));
-    if (dtype_of(given.header, what.bf16) != dtype)
-      refuse("--other is {}, the input {}; give one type", given.header.descr, in.header.descr);
-    d.other = given.data;
+    d.other = like_input(what, what.other, "--other", in, c);
   }
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
     return lockstep_sums(context, &d, src, dst, options);

@@ -30,6 +30,7 @@ struct request {
   std::string weight, bias, residual;  // .npy files of a normalization
   std::string labels;                  // a .npy file of picked
   std::string other;                   // a .npy file of sums of two arrays
+  std::string times;                   // a .npy file of map
   bool rows = false;                   // sums: a result a row
   int64_t correction = 0;              // of a variance
   double scale = 1;                    // convert, map, softmax and its kin

@@ -317,6 +317,8 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .type_name("NAME")
           .one_of(functions)
           .required();
+      command.add("--times", o.what.times, "an array like the input, whose elements the values are multiplied by")
+          .type_name("FILE.npy");
       [[fallthrough]];
     }
     case LOCKSTEP_CONVERT:

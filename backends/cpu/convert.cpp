@@ -1,4 +1,4 @@
-// convert.cpp - dst = src * scale as another type, axes in any order; map: dst = function(src) * scale.
+// convert.cpp - dst = src * scale as another type, axes in any order; map: dst = function(src) * scale * times.
 // Idea    Axes are fused as those of a permute. Where both sides run along one axis, runs are converted as they are
 //         copied. Where src runs along one and dst along another, a block of rows of src is converted into the L1 and
 //         transposed from there; all else goes by a few hundred elements that are gathered, converted and put in place.
@@ -33,7 +33,10 @@ struct conversion {
   using kernel = void (*)(const void* src, void* dst, int64_t n, double scale, bool stream);
   kernel plain, widen, round;
   void (*function)(double* x, int64_t n);  // nullptr: convert
-  const integer_kernels* integers;         // nullptr: both types are floats
+  const function_kernels* functions;
+  ptrdiff_t times = 0;              // bytes from an element of src to that of `times`
+  bool gated = false;               // whether there are such
+  const integer_kernels* integers;  // nullptr: both types are floats
   lockstep_dtype dtype, result;
   double scale;
   move_axes axes;
@@ -41,7 +44,13 @@ struct conversion {
 
   conversion(const lockstep_queue& queue, const lockstep_call& call)
       : conversion(converters(queue.kernels), lockstep::cpu::integers(queue.kernels), call.convert,
-                   call.op == LOCKSTEP_MAP ? functions_of(queue.kernels).apply[call.map.function] : nullptr) {}
+                   call.op == LOCKSTEP_MAP ? functions_of(queue.kernels).apply[call.map.function] : nullptr) {
+    functions = &functions_of(queue.kernels);
+    if (call.op != LOCKSTEP_MAP || call.map.times == nullptr) return;
+    gated = true;
+    times = static_cast<ptrdiff_t>(reinterpret_cast<uintptr_t>(call.map.times) - reinterpret_cast<uintptr_t>(call.src));
+    moved += moved / static_cast<double>(axes.from + axes.to) * static_cast<double>(axes.from);
+  }
   conversion(const convert_kernels& kernels, const integer_kernels& of_integers, const lockstep_convert_desc& d,
              void (*of)(double*, int64_t))
       : plain(kernels.run[float_of(d.dtype)][float_of(d.result)]),
@@ -96,11 +105,15 @@ struct conversion {
     }
   }
 
-  // n elements that are contiguous on both sides.
+  // n elements that are contiguous on both sides, in place at src, and so those of times.
   void run(const void* src, void* dst, int64_t n, bool stream) const {
+    run(src, gated ? static_cast<const char*>(src) + times : nullptr, dst, n, stream);
+  }
+  void run(const void* src, const char* by, void* dst, int64_t n, bool stream) const {
     if (integers != nullptr) return run_integers(static_cast<const char*>(src), static_cast<char*>(dst), n, stream);
     if (function == nullptr) return plain(src, dst, n, scale, stream);
     alignas(line) double x[doubles];
+    alignas(line) double factor[doubles];
     const auto* in = static_cast<const char*>(src);
     auto* out = static_cast<char*>(dst);
     // Blocks after the first begin where a line of dst does.
@@ -108,8 +121,15 @@ struct conversion {
     for (int64_t some = std::min(n, doubles - past); n > 0; some = std::min(n, doubles)) {
       widen(in, x, some, 1, false);
       for (int64_t k = some; k % 8 != 0; ++k) x[k] = 0;
-      function(x, (some + 7) / 8 * 8);
-      round(x, out, some, scale, stream);
+      const int64_t whole = (some + 7) / 8 * 8;
+      function(x, whole);
+      if (by != nullptr) {
+        widen(by, factor, some, 1, false);
+        for (int64_t k = some; k < whole; ++k) factor[k] = 0;
+        functions->products(x, factor, whole, scale);
+        by += some * axes.from;
+      }
+      round(x, out, some, by != nullptr ? 1 : scale, stream);
       in += some * axes.from, out += some * axes.to, n -= some;
     }
   }
@@ -300,12 +320,14 @@ void run_elements(const lockstep_queue& queue, const conversion& c, const char* 
                                      : scatter<uint64_t>;
   over_ranges(queue, matrices_of(outer) * inner.count, gathered, [&](int64_t first, int64_t last) {
     walk in(outer, inner, src, dst, first / inner.count), out(outer, inner, src, dst, first / inner.count);
-    in.i = out.i = first % inner.count;
-    uint64_t here[gathered], there[gathered];
+    walk beside(outer, inner, src + c.times, dst, first / inner.count);
+    in.i = out.i = beside.i = first % inner.count;
+    uint64_t here[gathered], there[gathered], by[gathered];
     for (int64_t begin = first; begin < last; begin += gathered) {
       const int64_t n = std::min(gathered, last - begin);
       gather_one(in, n, reinterpret_cast<char*>(here));
-      c.run(here, there, n, false);
+      if (c.gated) gather_one(beside, n, reinterpret_cast<char*>(by));
+      c.run(here, c.gated ? reinterpret_cast<const char*>(by) : nullptr, there, n, false);
       scatter_one(out, n, reinterpret_cast<const char*>(there));
     }
   });

@@ -16,6 +16,8 @@ struct convert_kernels {
 struct function_kernels {
   // x[i] = function(x[i]) for i < n, by lockstep_function. n is a multiple of 8.
   void (*apply[LOCKSTEP_FUNCTION_COUNT])(double* x, int64_t n);
+  // x[i] = x[i] * scale * by[i], the second product rounded to odd, for a shorter type. n is a multiple of 8.
+  void (*products)(double* x, const double* by, int64_t n, double scale);
   // Of n elements x, by dtype less one, where d = (x - centre) * scale is below or equal to 0 and no NaN: to[i] =
   // exp(d) and d - less. to has room for n rounded up to a multiple of 8.
   void (*exponentials[4])(const void* x, int64_t n, double centre, double scale, double* to);

@@ -44,7 +44,7 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                           sums_table,
                                           reduce_axes_table,
                                           convert_table,
-                                          convert_table};  // the last: map
+                                          map_table};
   static const lockstep_backend backend = {LOCKSTEP_BACKEND_ABI,
                                            sizeof(lockstep_backend),
                                            "cuda",

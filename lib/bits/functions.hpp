@@ -51,6 +51,7 @@ inline constexpr const char* names[count] = {"exp",  "expm1",   "log",  "log1p",
 struct scalar {
   using real = double;
   using bits = uint64_t;
+  static constexpr bool usual = false;
   LOCKSTEP_PROGRAM static real all(double x) { return x; }
   LOCKSTEP_PROGRAM static real fma(real a, real b, real c) { return ::fma(a, b, c); }
   LOCKSTEP_PROGRAM static real root(real x) { return ::sqrt(x); }
@@ -66,10 +67,49 @@ struct scalar {
   }
 };
 
+// The same for arguments that is_usual names: what programs choose for all others is left out, bits are the same.
+struct usual_scalar : scalar {
+  static constexpr bool usual = true;
+};
+// Whether a float is far from the ends and exceptions of the function's program.
+template <function f>
+LOCKSTEP_PROGRAM bool is_usual(float x) {
+  const float a = x < 0.0f ? -x : x;
+  if constexpr (f == exp) return a <= 88.0f;
+  if constexpr (f == expm1) return a >= 0x1p-40f && a <= 60.0f;
+  if constexpr (f == log) return x > 0.0f && x < HUGE_VALF;
+  if constexpr (f == log1p) return a >= 0x1p-40f && x > -1.0f && x < HUGE_VALF;
+  if constexpr (f == tanh) return a >= 0x1p-20f && a <= 20.0f;
+  if constexpr (f == sigmoid) return a >= 0x1p-12f && a <= 88.0f && x != -0x1.250c02p-10f;
+  if constexpr (f == silu) return a >= 0x1p-40f && a <= 30.0f;
+  if constexpr (f == gelu) return a >= 0x1p-40f && a <= 7.5f && a != 0x1.6148dep-16f;
+  if constexpr (f == gelu_tanh) return a >= 0x1p-40f && a <= 6.5f && x != -0x1.6148dep-16f;
+  if constexpr (f == erf) return a <= 7.0f;
+  if constexpr (f == softplus) return a <= 30.0f && x != 0x1.d483ap-12f;
+  return true;
+}
+
 template <class M>
 struct programs {
   using D = typename M::real;
   using B = typename M::bits;
+
+  // condition ? special : y, where a usual argument never meets the condition, and condition ? y : special, where it
+  // always does.
+  template <class C>
+  LOCKSTEP_PROGRAM static D unless(C condition, D special, D y) {
+    if constexpr (M::usual)
+      return y;
+    else
+      return condition ? special : y;
+  }
+  template <class C>
+  LOCKSTEP_PROGRAM static D usually(C condition, D y, D special) {
+    if constexpr (M::usual)
+      return y;
+    else
+      return condition ? y : special;
+  }
 
   LOCKSTEP_PROGRAM static D magnitude(D x) { return M::of_bits(M::bits_of(x) & ~(uint64_t{1} << 63)); }
   // y, not 0, moved by its last bit: up for a positive x, else down; and the other way.
@@ -82,6 +122,16 @@ struct programs {
     const D beside = cut * y > 0.0 ? moved(y, true) : moved(y, false);
     const D side = cut == 0.0 ? y : beside;
     return (M::bits_of(y) & 0xFFFFFFFu) == 0u ? side : y;
+  }
+
+  // x * y cut off, its last bit set where anything was cut: rounded to a shorter type it gives the exact product's
+  // rounding. Products too large or too small for a double are what they are there.
+  LOCKSTEP_PROGRAM static D product_to_odd(D x, D y) {
+    const D near = x * y, rest = M::fma(x, y, -near), size = magnitude(rest);
+    const B beyond = (M::bits_of(near) ^ M::bits_of(rest)) >> 63;  // 1: the exact product is nearer to 0
+    const D odd = M::of_bits((M::bits_of(near) - beyond) | 1u);
+    const D finite = size < HUGE_VAL ? odd : near;
+    return size > 0.0 ? finite : near;
   }
 
   // ---- exponentials -------------------------------------------------------
@@ -110,15 +160,15 @@ struct programs {
   }
   // exp(x + below), a `below` of the size of x's last bit; 0 below -708 and infinity above 709.
   LOCKSTEP_PROGRAM static D exp_of(D x, D below) {
-    D within = x < -708.0 ? M::all(-708) : x;
-    within = within > 709.0 ? M::all(709) : within;
+    D within = unless(x < -708.0, M::all(-708), x);
+    within = unless(within > 709.0, M::all(709), within);
     reduced a = reduce(within);
     a.r = a.r + below;
     const D y = M::fma(a.r, M::fma(a.r, exp_tail(a.r), M::all(1)), M::all(1));
     D scaled = M::of_bits(M::bits_of(y) + (M::bits_of(a.shifted) << 52));
-    scaled = x < -708.0 ? M::all(0) : scaled;
-    scaled = x > 709.0 ? M::all(HUGE_VAL) : scaled;
-    return x == x ? scaled : x;
+    scaled = unless(x < -708.0, M::all(0), scaled);
+    scaled = unless(x > 709.0, M::all(HUGE_VAL), scaled);
+    return usually(x == x, scaled, x);
   }
   LOCKSTEP_PROGRAM static D exp_of(D x) { return exp_of(x, M::all(-0.0)); }
   // exp_of(x) of an x from -708 to 0, by fewer steps.
@@ -133,14 +183,14 @@ struct programs {
     return x < -708.0 ? M::all(0) : scaled;
   }
   LOCKSTEP_PROGRAM static D expm1_of(D x) {
-    D within = x < -60.0 ? M::all(-60) : x;
-    within = within > 708.0 ? M::all(708) : within;
+    D within = unless(x < -60.0, M::all(-60), x);
+    within = unless(within > 708.0, M::all(708), within);
     const reduced a = reduce(within);
     const D p = M::fma(a.r * a.r, exp_tail(a.r), a.r);
     const D power = M::of_bits((M::bits_of(a.shifted) << 52) + 0x3FF0000000000000u);
     D y = M::fma(power, p, power - 1.0);
-    y = x > 708.0 ? M::all(HUGE_VAL) : y;
-    return x == x ? y : x;
+    y = unless(x > 708.0, M::all(HUGE_VAL), y);
+    return usually(x == x, y, x);
   }
 
   // ---- logarithms ---------------------------------------------------------
@@ -174,19 +224,19 @@ struct programs {
   LOCKSTEP_PROGRAM static D log_of(D x) {
     const parts p = split(x);
     const two_parts l = log_of_parts(p.k, p.f, M::all(-0.0));
-    const D y = x < HUGE_VAL ? l.large + l.small : x;
+    const D y = usually(x < HUGE_VAL, l.large + l.small, x);
     const D none = x == 0.0 ? M::all(-HUGE_VAL) : M::all(__builtin_nan(""));
-    return x > 0.0 ? y : none;
+    return usually(x > 0.0, y, none);
   }
   LOCKSTEP_PROGRAM static D log1p_of(D x) {
     const D u = x + 1.0;
     const parts p = split(u);
     const two_parts l = log_of_parts(p.k, p.k == 0.0 ? x : p.f, M::all(-0.0));
     D y = off_the_middle(l.large, l.small);
-    y = magnitude(x) < 0x1p-40 ? smaller_for_positive(x, x) : y;
-    y = x < HUGE_VAL ? y : x;
+    y = unless(magnitude(x) < 0x1p-40, smaller_for_positive(x, x), y);
+    y = usually(x < HUGE_VAL, y, x);
     const D none = x == -1.0 ? M::all(-HUGE_VAL) : M::all(__builtin_nan(""));
-    return x > -1.0 ? y : none;
+    return usually(x > -1.0, y, none);
   }
 
   // ---- around the normal distribution -------------------------------------
@@ -220,7 +270,7 @@ struct programs {
     return exp_of(-0.5 * square) * P / (a + 1.0);
   }
   LOCKSTEP_PROGRAM static D erf_of(D x) {
-    const D a = magnitude(x), within = a > 7.0 ? M::all(7) : a, square = within * within;
+    const D a = magnitude(x), within = unless(a > 7.0, M::all(7), a), square = within * within;
     D y = 1.0 - 2.0 * beyond(within * 0x1.6a09e667f3bcdp+0, 2.0 * square);
     y = x < 0.0 ? -y : y;
     D P = M::all(-0x1.d00a2691c511bp-24);
@@ -234,47 +284,48 @@ struct programs {
     P = M::fma(P, square, M::all(-0x1.812746b0379a7p-2));
     P = M::fma(P, square, M::all(0x1.20dd750429b6dp+0));
     y = a < 0.5 ? x * P : y;
-    return x == x ? y : x;
+    return usually(x == x, y, x);
   }
   // Arguments are held where the tail counts as 0, so that an infinity times 0 is not asked for.
   LOCKSTEP_PROGRAM static D gelu_of(D x) {
-    const D held = x < -38.0 ? M::all(-38) : x, a = magnitude(held), within = a > 38.0 ? M::all(38) : a;
+    const D held = unless(x < -38.0, M::all(-38), x), a = magnitude(held), within = unless(a > 38.0, M::all(38), a);
     const D tail = beyond(within, within * within);
     const D y = unit_tails(x, held * (x < 0.0 ? tail : 1.0 - tail), 7.5);
-    return a == 0x1.6148dep-16 ? smaller_for_positive(y, x) : y;  // else middles of two f32
+    return unless(a == 0x1.6148dep-16, smaller_for_positive(y, x), y);  // else middles of two f32
   }
   // Units that are x / 2 near 0 and x from `from` on, but for a trace.
   LOCKSTEP_PROGRAM static D unit_tails(D x, D y, double from) {
-    y = magnitude(x) < 0x1p-40 ? larger_for_positive(0.5 * x, x) : y;
-    y = x > from ? moved(x, false) : y;
-    return x == x ? y : x;
+    y = unless(magnitude(x) < 0x1p-40, larger_for_positive(0.5 * x, x), y);
+    y = unless(x > from, moved(x, false), y);
+    return usually(x == x, y, x);
   }
   // x / (1 + exp(-u)), u = 2 sqrt(2 / pi) (x + 0.044715 x^3) in two parts.
   LOCKSTEP_PROGRAM static D gelu_tanh_of(D x) {
-    D held = x < -22.0 ? M::all(-22) : x;
-    held = held > 22.0 ? M::all(22) : held;
+    D held = unless(x < -22.0, M::all(-22), x);
+    held = unless(held > 22.0, M::all(22), held);
     const D linear = M::all(0x1.9884533d43651p+0), cubic = M::all(0x1.2444f2a4d8b4bp-4);
     const D square = held * held, h = cubic * square, sum = linear + h, back = sum - linear;
     D low = M::fma(cubic, square, -h) + square * -0x1.6c843a29d1c70p-61;
     low = low + (((linear - (sum - back)) + (h - back)) + -0x1.cbc0d30ebfd15p-54);
     const D u = sum * held, rest = M::fma(sum, held, -u) + low * held;
     const D y = unit_tails(x, held / (exp_of(-u, -rest) + 1.0), 6.5);
-    return x == -0x1.6148dep-16 ? moved(y, true) : y;  // else a middle of two f32
+    return unless(x == -0x1.6148dep-16, moved(y, true), y);  // else a middle of two f32
   }
   LOCKSTEP_PROGRAM static D silu_of(D x) {
-    const D held = x < -1000.0 ? M::all(-1000) : x;
+    const D held = unless(x < -1000.0, M::all(-1000), x);
     return unit_tails(x, held / (exp_of(-x) + 1.0), 30);
   }
   LOCKSTEP_PROGRAM static D sigmoid_of(D x) {
     D y = 1.0 / (exp_of(-x) + 1.0);
-    y = x == -0x1.250c02p-10 ? moved(y, true) : y;  // else a middle of two f32
-    return magnitude(x) < 0x1p-12 ? smaller_for_positive(0.25 * x + 0.5, x) : y;
+    y = unless(x == -0x1.250c02p-10, moved(y, true), y);  // else a middle of two f32
+    y = unless(magnitude(x) < 0x1p-12, smaller_for_positive(0.25 * x + 0.5, x), y);
+    return unless(x == 0.0, M::all(0.5), y);
   }
   LOCKSTEP_PROGRAM static D tanh_of(D x) {
-    D twice = x < -40.0 ? M::all(-80) : x + x;
-    twice = x > 40.0 ? M::all(80) : twice;
+    D twice = unless(x < -40.0, M::all(-80), x + x);
+    twice = unless(x > 40.0, M::all(80), twice);
     const D e = expm1_of(twice), y = e / (e + 2.0);
-    return magnitude(x) < 0x1p-20 ? moved(x, false) : y;
+    return unless(magnitude(x) < 0x1p-20, moved(x, false), y);
   }
   LOCKSTEP_PROGRAM static D softplus_of(D x) {
     const D t = exp_of(-magnitude(x)), u = t + 1.0, cut = t - (u - 1.0);
@@ -283,9 +334,9 @@ struct programs {
     const two_parts parts = log_of_parts(p.k, p.k == 0.0 ? t : p.f, p.k == 0.0 ? M::all(-0.0) : cut * 0.6);
     const D l = parts.large + parts.small;
     D y = x > 0.0 ? x + l : l;
-    y = x == 0x1.d483ap-12 ? moved(y, true) : y;  // else a middle of two f32
-    y = x > 30.0 ? moved(x, true) : y;
-    return x == x ? y : x;
+    y = unless(x == 0x1.d483ap-12, moved(y, true), y);  // else a middle of two f32
+    y = unless(x > 30.0, moved(x, true), y);
+    return usually(x == x, y, x);
   }
 
   template <function f>
@@ -293,7 +344,7 @@ struct programs {
     if constexpr (f == exp) return exp_of(x);
     if constexpr (f == expm1) {
       const D y = expm1_of(x);
-      return magnitude(x) < 0x1p-40 ? larger_for_positive(x, x) : y;
+      return unless(magnitude(x) < 0x1p-40, larger_for_positive(x, x), y);
     }
     if constexpr (f == log) return log_of(x);
     if constexpr (f == log1p) return log1p_of(x);

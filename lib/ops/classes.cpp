@@ -128,7 +128,9 @@ call_class classify_convert(const prepared_call& prepared) {
 
 call_class classify_map(const prepared_call& prepared) {
   call_class as_convert = classify_convert(prepared);
-  as_convert.text = format_text("{} {}", lockstep_function_name(prepared.call.map.function), as_convert.text);
+  const lockstep_map_desc& d = prepared.call.map;
+  as_convert.text =
+      format_text("{}{} {}", lockstep_function_name(d.function), d.times != nullptr ? " times" : "", as_convert.text);
   return as_convert;
 }
 

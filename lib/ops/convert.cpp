@@ -1,5 +1,6 @@
 // convert.cpp - dst = src * scale as another type, or a function of src, axes in any order: validation.
 #include <algorithm>
+#include <cstddef>
 
 #include "../bits/functions.hpp"
 #include "checked.hpp"
@@ -66,6 +67,14 @@ void prepare_map(prepared_call& prepared) {
   require_narrow_float("result", d.result);
   prepare_axes(prepared);
   prepared.may_alias = d.dtype == d.result && std::equal(d.src_strides, d.src_strides + d.rank, d.dst_strides);
+  if (d.times == nullptr) return;
+  prepared.reads = 4, prepared.needs = "map's times";
+  if (prepared.empty) return;
+  prepared.sides[0] = {"times", d.times, prepared.src_span, prepared.element_bytes,
+                       offsetof(lockstep_call, map) + offsetof(lockstep_map_desc, times)};
+  prepared.side_count = 1;
+  prepared.moved_bytes +=
+      prepared.moved_bytes / (prepared.element_bytes + prepared.dst_element_bytes) * prepared.element_bytes;
 }
 
 }  // namespace lockstep::lib

@@ -7,6 +7,9 @@
 #include "../call/slabs.hpp"
 
 namespace lockstep::lib {
+template <>
+inline constexpr std::array known_sizes<lockstep_map_desc> = {offsetof(lockstep_map_desc, times),
+                                                              sizeof(lockstep_map_desc)};
 namespace {
 
 #define LOCKSTEP_DESCRIPTION(op) "lockstep_" #op "_desc", known_sizes<lockstep_##op##_desc>

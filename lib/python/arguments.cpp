@@ -10,7 +10,7 @@ const char* const keyword_names[kw_count] = {
     "mode",     "cval",         "sweeps",    "form",    "kind",     "operand",    "width",   "out",
     "stream",   "context",      "backend",   "variant", "check",    "weight",     "bias",    "eps",
     "residual", "residual_out", "exclusive", "tune",    "y",        "correction", "copy",    "scale",
-    "stack",    "workspace",    "ddof",      "ord",     "where",    "initial",    "labels"};
+    "stack",    "workspace",    "ddof",      "ord",     "where",    "initial",    "labels",  "times"};
 
 settings::~settings() {
   if (context) release_user(context);

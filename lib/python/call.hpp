@@ -118,6 +118,8 @@ struct second {
 };
 bool describe_sums(state& s, source& x, settings& set, values& v, lockstep_sums_kind kind, call& c, bool may_copy,
                    result& temporary, second& other);
+// The factors of map's values: of x's shape and type, and both laid out alike, packed if need be.
+bool read_times(state& s, source& x, settings& set, values& v, bool may_copy, result& temporary, second& other);
 // rows.cpp: what normalize takes besides its source, and both descriptions. elsewhere: the axes are not the last
 // ones, or do not lie as C can take them; axes[0..inner) hold them.
 struct sides {

@@ -99,7 +99,7 @@ constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[
 constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
 constexpr keyword spread[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_correction, kw_ddof, kw_where};
 constexpr keyword rooted_sum[] = {kw_x, kw_axis, kw_keepdims, kw_dtype, kw_ord, kw_where};
-constexpr keyword of_each[] = {kw_x, kw_dtype, kw_scale};
+constexpr keyword of_each[] = {kw_x, kw_dtype, kw_scale, kw_times};
 constexpr lockstep_op SQUARES = LOCKSTEP_SQUARE_SUM, REDUCE = LOCKSTEP_REDUCE;
 
 constexpr operation table[] = {

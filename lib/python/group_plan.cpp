@@ -181,7 +181,7 @@ PyObject* plan_group(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObjec
   if (!g.read(s, a + 1, n - 1, keywords) || !g.take_all(s)) return nullptr;
   const values& v = g.v;
   p.shared = ref(PyTuple_Pack(6, or_none(v[kw_offsets]), or_none(v[kw_labels]), or_none(v[kw_weight]),
-                              or_none(v[kw_bias]), or_none(v[kw_residual]), or_none(v[kw_y])));
+                              or_none(v[kw_bias]), or_none(v[kw_residual]), or_none(v[kw_y] ? v[kw_y] : v[kw_times])));
   if (!p.shared) return nullptr;
   g.set_flags(g.set.options.stream);
   lockstep_context* const context = g.set.context->handle;

@@ -12,8 +12,8 @@ namespace lockstep::python {
 namespace {
 
 // Arguments of which every array may have its own.
-constexpr keyword own_arguments[] = {kw_out,  kw_y,        kw_offsets,      kw_weight,
-                                     kw_bias, kw_residual, kw_residual_out, kw_labels};
+constexpr keyword own_arguments[] = {kw_out,          kw_y,      kw_offsets, kw_weight, kw_bias, kw_residual,
+                                     kw_residual_out, kw_labels, kw_times};
 
 bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 
@@ -354,8 +354,8 @@ PyObject* one_by_one(state& s, const group_of_calls& g, PyObject* const* a, Py_s
   const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
   bool scoped = false;
   if (!in_scope(s, &scoped)) return nullptr;
-  if (scoped || g.v[kw_out] || g.v[kw_y] || g.v[kw_residual_out] || g.v[kw_offsets] || g.v[kw_context] ||
-      g.count() == 0 || is_watched(s) || n + named > most_arguments || !are_small(s, g))
+  if (scoped || g.v[kw_out] || g.v[kw_y] || g.v[kw_times] || g.v[kw_residual_out] || g.v[kw_offsets] ||
+      g.v[kw_context] || g.count() == 0 || is_watched(s) || n + named > most_arguments || !are_small(s, g))
     return nullptr;
   PyObject* given[most_arguments];
   std::copy(a, a + n, given);

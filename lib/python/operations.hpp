@@ -45,7 +45,7 @@ struct prepared {
   call description;
   result temporary;
   std::unique_ptr<sides> more;    // normalize
-  std::unique_ptr<second> other;  // sums
+  std::unique_ptr<second> other;  // sums, map
   bool wide = false;              // the type has to be widened first
   bool elsewhere = false;         // axes have to be moved first
   bool root = false;              // of a device's variance

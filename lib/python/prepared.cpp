@@ -12,6 +12,7 @@ bool read_aliases(state& s, values& v) {
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "correction and ddof are two names of one number; give one of them"),
            false;
   if (v[kw_ddof]) v[kw_correction] = v[kw_ddof];
+  if (v[kw_times]) v[kw_y] = v[kw_times];  // the second array, as far as plans and groups are concerned
   double order = 2;
   if (!v[kw_ord]) return true;
   if (PyUnicode_Check(v[kw_ord]) || !read_double(s, v[kw_ord], "ord", &order) || order != 2) {
@@ -67,7 +68,14 @@ bool prepared::describe(state& s, bool may_copy) {
     case task::transpose:
     case task::permute:
     case task::convert: return describe_axes(s, which, *x.use, v, c);
-    case task::map: return describe_map(s, *x.use, v, lockstep_function(which.kind), c);
+    case task::map:
+      if (v[kw_y]) {
+        other = std::make_unique<second>();
+        if (!read_times(s, x, set, v, may_copy, temporary, *other)) return false;
+      }
+      if (!describe_map(s, *x.use, v, lockstep_function(which.kind), c)) return false;
+      if (other) c.map.times = other->y.use->data;
+      return true;
     case task::stencil: return describe_stencil(s, x, set, v, c, may_copy, temporary);
     case task::shuffle:
       return (may_copy ? packed_source(s, x, set, temporary) : require_packed(s, *x.use)) &&

@@ -178,6 +178,25 @@ bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_red
   return permuted(s, x, set, axes.order, temporary);
 }
 
+bool read_times(state& s, source& x, settings& set, values& v, bool may_copy, result& temporary, second& other) {
+  source& y = other.y;
+  if (!read_source(s, v[kw_y], "times", set, y) || !same_device(s, *x.use, *y.use, "times")) return false;
+  const array &a = *x.use, &b = *y.use;
+  char have[64], want[64];
+  if (b.type != a.type)
+    return raise_dtype(s, "times holds %s; give %s, as x does", element_name(b.type, have), element_name(a.type, want)),
+           false;
+  bool same = b.rank == a.rank, alike = true;
+  for (int k = 0; same && k < b.rank; ++k) same = b.shape[k] == a.shape[k];
+  if (!same)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "times has %d axes and %lld elements; give the shape of x", b.rank,
+                 static_cast<long long>(b.size)),
+           false;
+  for (int k = 0; k < b.rank; ++k) alike = alike && (b.shape[k] == 1 || b.strides[k] == a.strides[k]);
+  if (!may_copy && (y.use != &y.direct || !alike)) return no_copy(s, "times does not lie as x does");
+  return alike || b.size == 0 || (packed_source(s, x, set, temporary) && packed_source(s, y, set, other.temporary));
+}
+
 bool describe_sums(state& s, source& x, settings& set, values& v, lockstep_sums_kind kind, call& c, bool may_copy,
                    result& temporary, second& other) {
   const lockstep_dtype dtype = dtype_of(x.use->type);

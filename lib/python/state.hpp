@@ -88,6 +88,7 @@ enum keyword : int {
   kw_where,
   kw_initial,
   kw_labels,
+  kw_times,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

@@ -226,6 +226,7 @@ PyObject* write_down(state& s, const call& c, const array& x, const values& v) {
   written w{c.op, 1, {}, 0, static_cast<int32_t>(x.type.bytes), static_cast<int32_t>(c.type.bytes)};
   const auto add = [&](size_t place) { w.places[w.count++ - 1] = static_cast<int32_t>(place); };
   if (c.op == LOCKSTEP_SUMS && v[kw_y]) add(offsetof(lockstep_sums_desc, other));
+  if (c.op == LOCKSTEP_MAP && v[kw_y]) add(offsetof(lockstep_map_desc, times));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_weight]) add(offsetof(lockstep_normalize_desc, weight));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_labels]) add(offsetof(lockstep_normalize_desc, labels));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_bias]) add(offsetof(lockstep_normalize_desc, bias));

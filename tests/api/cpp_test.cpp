@@ -375,6 +375,11 @@ TEST_F(Cpp, Map) {
                  "dst has 5");
   expect_refused(lockstep::try_map<float, float>(c, LOCKSTEP_MAP_EXP, src, roots, shape, std::span(perm).first(1)),
                  invalid, "same length");
+  const list<float> times = {1, 2, 3, 4, 5, -6};
+  lockstep::map<float, float>(c, LOCKSTEP_MAP_SQRT, src, times, roots);
+  EXPECT_EQ(roots, (list<float>{1, 4, 9, 16, 25, -36}));
+  expect_refused(lockstep::try_map<float, float>(c, LOCKSTEP_MAP_EXP, src, std::span(times).first(5), roots), invalid,
+                 "times has 5");
   list<double> wide(6);
   EXPECT_EQ(thrown([&] { lockstep::map<double, float>(c, LOCKSTEP_MAP_EXP, src, wide); }), LOCKSTEP_UNSUPPORTED);
 }

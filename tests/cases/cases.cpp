@@ -169,7 +169,11 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
     }
     case LOCKSTEP_REDUCE_AXES: return use(&c.reduce_axes);
     case LOCKSTEP_CONVERT: return use(&c.convert);
-    case LOCKSTEP_MAP: return use(&c.map);
+    case LOCKSTEP_MAP: {
+      lockstep_map_desc d = c.map;
+      if (!c.other.empty()) d.times = beside.other != nullptr ? beside.other : c.other.data();
+      return use(&d);
+    }
     case LOCKSTEP_OP_COUNT: break;
   }
   return LOCKSTEP_INTERNAL;

@@ -64,7 +64,7 @@ struct test_case {
   lockstep_convert_desc convert{};
   lockstep_map_desc map{};
   std::vector<unsigned char> weight, bias, residual;  // of a normalization; empty where there is none
-  std::vector<unsigned char> other;                   // of sums of two arrays
+  std::vector<unsigned char> other;                   // of sums of two arrays, of map with times
   std::vector<int64_t> offsets;                       // of a segmented reduction
   std::vector<double> coefficients;                   // of a stencil, in the case's form
 

@@ -191,18 +191,22 @@ void each_conversion(const visitor& visit) {
   });
 }
 
-void each_map(const visitor& visit) {
+void each_map(const combination_memory& at, const visitor& visit) {
   const int64_t shape[2] = {33, 40};
   const int32_t perms[][2] = {{0, 1}, {1, 0}};
   for (int function = 0; function < 20; ++function)
     each_dtype([&](lockstep_dtype dtype) {
       each_dtype([&](lockstep_dtype result) {
-        for (const auto& perm : perms) {
-          const lockstep_map_desc d =
+        for (int k = 0; k < 4; ++k) {
+          const auto& perm = perms[k % 2];
+          const bool times = k >= 2;
+          if (times && function != LOCKSTEP_MAP_SILU && function != LOCKSTEP_MAP_GELU) continue;
+          lockstep_map_desc d =
               lockstep_map_packed(static_cast<lockstep_function>(function), dtype, result, 2, shape, perm);
+          if (times) d.times = at.other;
           visit({LOCKSTEP_MAP,
                  "f" + std::to_string(function) + "/" + name_of(dtype) + "/" + name_of(result) + "/perm" +
-                     std::to_string(perm[0]) + std::to_string(perm[1]),
+                     std::to_string(perm[0]) + std::to_string(perm[1]) + (times ? "/times" : ""),
                  &d});
         }
       });
@@ -321,7 +325,7 @@ void each_combination(lockstep_op op, const combination_memory& at, const visito
     case LOCKSTEP_SUMS: return each_sum(at, visit);
     case LOCKSTEP_REDUCE_AXES: return each_reduction_of_axes(visit);
     case LOCKSTEP_CONVERT: return each_conversion(visit);
-    case LOCKSTEP_MAP: return each_map(visit);
+    case LOCKSTEP_MAP: return each_map(at, visit);
     case LOCKSTEP_OP_COUNT: break;
   }
 }

@@ -245,6 +245,12 @@ constexpr const char* functions[] = {
     "map/softplus/f32/f16/9x20x21/perm1,0,2/special/seed11",
 };
 
+constexpr const char* products[] = {
+    "map/silu/f32/f32/10000/perm0/times/seed11",           "map/silu/bf16/bf16/70x90/perm1,0/times/special/seed11",
+    "map/gelu/f16/f32/4001/perm0/times/special/seed11",    "map/gelu_tanh/f32/bf16/9x20x21/perm1,0,2/times/seed11",
+    "map/sigmoid/f32/f16/5000/perm0/times/by_half/seed11", "map/tanh/f32/f32/5000/perm0/times/inplace/seed11",
+};
+
 std::span<const char* const> names_of(cases_of list) {
   switch (list) {
     case cases_of::more_types: return more_types;
@@ -257,6 +263,7 @@ std::span<const char* const> names_of(cases_of list) {
     case cases_of::convert: return conversions;
     case cases_of::more_reductions: return more_reductions;
     case cases_of::map: return functions;
+    case cases_of::times: return products;
     default: return fixed;
   }
 }

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
                         : list == "reduce_axes"     ? cases_of::reduce_axes
                         : list == "convert"         ? cases_of::convert
                         : list == "map"             ? cases_of::map
+                        : list == "times"           ? cases_of::times
                         : list == "more_reductions" ? cases_of::more_reductions
                                                     : cases_of::order1;
     std::puts(lockstep::cases::digest(argc > 1 ? argv[1] : "cpu", "", 0, of).c_str());

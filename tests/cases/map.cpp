@@ -1,5 +1,5 @@
-// map.cpp - cases map/<function>/<dtype>/<result>/<sizes>/perm<axes>[/pad<src>,<dst>][/by_half|/by_2p20][/inplace], as
-// those of convert, and their oracle.
+// map.cpp - cases map/<function>/<dtype>/<result>/<sizes>/perm<axes>[/pad<src>,<dst>][/by_half|/by_2p20][/times]
+// [/inplace], as those of convert, and their oracle. times: with a second array.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -77,6 +77,7 @@ void parse_map(tokens& in, test_case& c) {
     ++function;
   if (function == LOCKSTEP_FUNCTION_COUNT) in.refuse("\"" + word + "\" is no function of map");
   c.op = LOCKSTEP_MAP;
+  const bool times = in.flag("times");
   parse_convert(in, c);
   const lockstep_convert_desc& as = c.convert;
   if (as.dtype == LOCKSTEP_F64 || as.result == LOCKSTEP_F64) in.refuse("map takes f16, bf16 and f32");
@@ -88,8 +89,15 @@ void parse_map(tokens& in, test_case& c) {
   if (c.in_place)
     for (int k = 0; k < as.rank; ++k)
       if (as.dtype != as.result || as.src_strides[k] != as.dst_strides[k]) in.refuse("it cannot be in place");
+  if (times) {
+    test_case second;  // laid out as src
+    second.dtype = c.dtype, second.what = c.what, second.seed = mix(c.seed + 4), second.src = c.src;
+    c.other.resize(c.src.span_bytes());
+    if (!c.other.empty()) fill_src(second, c.other.data());
+  }
   c.cell = "map " + word + " " + dtype_name(as.dtype) + " " + dtype_name(as.result) +
-           (c.in_place      ? " in_place"
+           (times           ? " times"
+            : c.in_place    ? " in_place"
             : as.scale == 1 ? " plain"
                             : " scaled");
 }
@@ -106,9 +114,20 @@ std::vector<std::string> list_map(level depth) {
     }
     for (const char* rest : {"7/perm0", "1009/perm0/wide", "1009/perm0/positive/off3,1", "9x257/perm0,1/pad3,1",
                              "13x5x9/perm2,0,1/pad1,2/special", "1009/perm0/special/by_half", "33x70/perm1,0/by_2p20",
-                             "1009/perm0/inplace/off3,3", "9x65x5/perm0,1,2/pad2,2/inplace/special", "3x0x4/perm2,1,0"})
+                             "1009/perm0/inplace/off3,3", "9x65x5/perm0,1,2/pad2,2/inplace/special", "3x0x4/perm2,1,0",
+                             "1009/perm0/times/special", "1009/perm0/times/off3,1", "300/perm0/times/inplace"})
       add("f32/f32/" + std::string(rest));
+    for (const std::string pair : {"f32/f16", "f32/bf16", "f16/f32", "bf16/bf16"}) add(pair + "/517/perm0/times");
   }
+  // Every way of the kernels, with a second array.
+  for (const char* rest :
+       {"silu/f16/f32/40x300/perm0,1/times", "gelu/bf16/bf16/9x257/perm0,1/pad3,1/times/special",
+        "silu/bf16/bf16/70x90/perm1,0/times/special", "gelu_tanh/f32/f16/13x5x9/perm2,0,1/pad1,2/times",
+        "tanh/f32/f32/300x131/perm1,0/off1,3/times/by_half", "exp/f32/bf16/1000x3/perm1,0/times",
+        "silu/f32/f32/3x1000/perm1,0/times/off0,1", "gelu/f32/f32/1500x2048/perm1,0/times",
+        "silu/bf16/bf16/2100001/perm0/times/off1,7", "reciprocal/f32/f16/6x5x14x23/perm3,2,1,0/times/special",
+        "silu/f32/f32/3x0x4/perm2,1,0/times"})
+    names.push_back("map/" + std::string(rest));
   // Large enough for the CPU's stores around the cache.
   for (const char* rest : {"exp/f32/f32/2100001/perm0/off1,7", "silu/f32/bf16/1500x2048/perm1,0",
                            "log/f16/f32/1536x2049/perm1,0/off0,5", "sqrt/f32/f32/2100003/perm0/inplace/off3,3"})
@@ -133,6 +152,15 @@ void oracle_map(const test_case& c, const unsigned char* src, unsigned char* dst
     }
     value v = value_of(c.map.function, float_element(c.dtype, src, from));
     v.y *= c.map.scale;
+    if (!c.other.empty()) {
+      // Of these the program's double is known, and may lie beside a value that the product would make a middle.
+      if (c.map.function >= LOCKSTEP_MAP_SQRT && c.map.function <= LOCKSTEP_MAP_RECIPROCAL)
+        v.y = static_cast<double>(v.y);
+      const wide by = float_element(c.dtype, c.other.data(), from);
+      v.y *= by;
+      if (by < 0) v.trace = -v.trace;
+      if (by == 0) v.trace = 0;
+    }
     store_element(c.map.result, dst, to, to_odd(v));
   }
 }

@@ -112,6 +112,7 @@ std::vector<std::string> matrix(lockstep_op op, const std::string& backend = "cp
 enum class cases_of {
   order1,
   more_types,
+  times,
   normalize,
   scan,
   sums,

@@ -590,6 +590,8 @@ TEST_F(Abi, Map) {
   n("shape", [](D& d) { d.shape[2] = -5; }, {"shape[2] is -5", "0 or more"});
   n("stride", [](D& d) { d.src_strides[1] = -5; }, {"src_strides[1] is -5", "1 or more"});
   n("itself", [](D& d) { d.dst_strides[0] = 2; }, {"dst_strides[0] is 2", "span"});
+  n("misaligned", [](D& d) { d.times = src_bytes + 2; }, {"times is 0x", "not aligned to its 4-byte elements"});
+  n("over dst", [](D& d) { d.times = dst_bytes; }, {"times", "overlap", "give dst memory of its own"});
   D d = good;
   d.dtype = LOCKSTEP_F64;
   refused("f64", lockstep_map(context, &d, src_bytes, dst_bytes, nullptr), LOCKSTEP_UNSUPPORTED,
@@ -604,6 +606,12 @@ TEST_F(Abi, Map) {
   for (int i = 0; i < 60; ++i) values[i] = static_cast<float>(i * i);
   ASSERT_EQ(lockstep_map(context, &d, values, values, nullptr), LOCKSTEP_OK) << lockstep_last_error();
   for (int i = 0; i < 60; ++i) EXPECT_EQ(values[i], static_cast<float>(i));
+  // A program that was built before `times` gives what lies behind its description no meaning.
+  d.size = offsetof(D, times), d.times = dst_bytes;
+  for (int i = 0; i < 60; ++i) values[i] = static_cast<float>(i * i);
+  ASSERT_EQ(lockstep_map(context, &d, values, values, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_EQ(values[59], 59.0F);
+  d.size = sizeof d, d.times = nullptr;
   refused("half in place", lockstep_map(context, &d, values, values + 4, nullptr), LOCKSTEP_INVALID_ARGUMENT,
           {"overlap"});
 }

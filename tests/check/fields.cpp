@@ -659,6 +659,9 @@ const std::vector<promise>& table() {
       {"lockstep_map_desc.function", mapped([](M& d) { d.function = LOCKSTEP_MAP_SQRT; }), "",
        upper_halves({1, 4, 2, 5, 3, 6}, [](float x) { return std::sqrt(x); })},
       {"lockstep_map_desc.function", mapped([](M& d) { d.function = static_cast<lockstep_function>(-1); }), "function is -1"},
+      {"lockstep_map_desc.times", mapped([](M& d) { d.times = reinterpret_cast<const char*>(src) + 4; }), "",
+       upper_halves({1, 4, 2, 5, 3, 6}, [](float) { return 1.0F; })},
+      {"lockstep_map_desc.times", mapped([](M& d) { d.times = dst; }), "times (0x"},
       // options of a call
       {"lockstep_options.size", with_options([](O& o) { o.size = 57; }), "options->size is 57"},
       {"lockstep_options.backend", with_options([](O& o) { o.backend = ""; }), "options.backend is \"\""},

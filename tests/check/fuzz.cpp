@@ -440,6 +440,8 @@ void draw_map(draws& d, drawn& c) {
   std::memcpy(&c.map, &c.convert, sizeof c.convert);
   c.map.size = sizeof c.map;
   c.map.function = static_cast<lockstep_function>(d.upto(d.one_in(30) ? 99 : LOCKSTEP_FUNCTION_COUNT - 1));
+  if (c.src <= static_cast<wide>(room / 4) && d.one_in(3))
+    c.map.times = src_bytes + room / 2 + (d.one_in(40) ? 1 : 8) * d.upto(9);
 }
 
 // "" or what is wrong with the case.

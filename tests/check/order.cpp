@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
+#include "../../lib/bits/functions.hpp"
 #include "check.hpp"
 
 namespace lockstep::check {
@@ -118,6 +120,31 @@ TEST_P(Order, Shuffles) {
                     1000 + i / 32 * 32 + order::source_lane(static_cast<order::shuffle>(kind), i % 32, width, operand))
               << "kind " << kind << ", width " << width << ", operand " << operand << ", element " << i;
       }
+}
+
+// For usual arguments a program leaves out what it chooses for others. That changes no bit of theirs: floats of all
+// sizes, and those around the ends of what is usual.
+template <functions::function f>
+void expect_the_same_program() {
+  using all = functions::programs<functions::scalar>;
+  using usual = functions::programs<functions::usual_scalar>;
+  int wrong = 0;
+  const auto expect = [&](uint32_t bits) {
+    const auto x = std::bit_cast<float>(bits);
+    if (!functions::is_usual<f>(x)) return;
+    const double want = all::apply<f>(x), got = usual::apply<f>(x);
+    const bool same = std::bit_cast<uint64_t>(want) == std::bit_cast<uint64_t>(got);
+    if (!same && ++wrong <= 3) ADD_FAILURE() << functions::names[f] << " of " << x << " is " << got << ", not " << want;
+  };
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 131071) expect(static_cast<uint32_t>(bits));
+  for (const float end : {88.0F, 60.0F, 38.0F, 30.0F, 22.0F, 20.0F, 7.5F, 7.0F, 6.5F, 1.0F, 0x1p-10F, 0x1p-12F,
+                          0x1p-16F, 0x1p-20F, 0x1p-40F, 0.0F})
+    for (uint32_t k = 0; k < 2000; ++k)
+      for (const uint32_t sign : {0U, 0x80000000U}) expect((std::bit_cast<uint32_t>(end) + k - 1000) ^ sign);
+}
+TEST(Runner, ProgramsOfUsualArgumentsHaveTheBitsOfAll) {
+  [&]<size_t... f>(std::index_sequence<f...>) { (expect_the_same_program<static_cast<functions::function>(f)>(), ...); }
+  (std::make_index_sequence<functions::count>{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Order, testing::Values("ref", "auto"),

@@ -267,7 +267,7 @@ TEST(Golden, DigestsOfWhatCameLater) {
                                                     {cases_of::reduce_axes, GOLDEN_FOLDER "/reduce_axes.txt"},
                                                     {cases_of::convert, GOLDEN_FOLDER "/convert.txt"},
                                                     {cases_of::more_reductions, GOLDEN_FOLDER "/more_reductions.txt"},
-
+                                                    {cases_of::times, GOLDEN_FOLDER "/times.txt"},
                                                     {cases_of::map, GOLDEN_FOLDER "/map.txt"}};
   for (const auto& [list, path] : lists) {
     std::ifstream file(path);

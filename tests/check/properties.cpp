@@ -337,6 +337,64 @@ std::string taken(lockstep_context* context, lockstep_op op, const Desc& d, cons
   return name;
 }
 
+// The exact product, of 77 bits at most, rounded once to a float of `kept` bits.
+double product_by_integers(double y, float b, int kept) {
+  int of_y = 0, of_b = 0;
+  const double size = std::frexp(std::fabs(y), &of_y);
+  const float other = std::frexp(std::fabs(b), &of_b);
+  __extension__ unsigned __int128 p = static_cast<uint64_t>(std::ldexp(size, 53));
+  p *= static_cast<uint64_t>(std::ldexp(other, 24));
+  int dropped = 0;
+  while (p >> dropped >> kept != 0) ++dropped;
+  const auto rest = p & ((decltype(p){1} << dropped) - 1), half = decltype(p){1} << (dropped - 1);
+  p >>= dropped;
+  if (rest > half || (rest == half && (p & 1) != 0)) ++p;
+  const double value = std::ldexp(static_cast<double>(static_cast<uint64_t>(p)), dropped + of_y + of_b - 77);
+  return std::signbit(y) == std::signbit(b) ? value : -value;
+}
+
+// 1 / x, a double, times an x of a few bits that makes the product the middle of two f16 but for its last bits: a
+// product that is rounded to double first becomes that middle. Random ones beside them.
+TEST_F(Properties, MapRoundsProductsWithASecondArrayOnce) {
+  std::vector<float> x, b;
+  for (int odd = 3; odd < 64; odd += 2)
+    for (int k = 0; k < 1024; ++k) {
+      x.push_back(static_cast<float>(odd));
+      b.push_back(static_cast<float>(odd * (2048 + 2 * k + 1)) / 2048);
+    }
+  for (int k = 0; k < 100000; ++k) {
+    x.push_back(std::ldexp(static_cast<float>(static_cast<int32_t>(draw() % (1u << 24)) + 1), -12));
+    b.push_back(std::ldexp(static_cast<float>(static_cast<int32_t>(draw() % (1u << 25)) - (1 << 24)), -20));
+  }
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<float> got(x.size());
+  std::vector<uint16_t> halves(x.size());
+  for (const lockstep_function function : {LOCKSTEP_MAP_RECIPROCAL, LOCKSTEP_MAP_SQRT, LOCKSTEP_MAP_RSQRT}) {
+    auto d = lockstep_map_packed(function, LOCKSTEP_F32, LOCKSTEP_F32, 1, &n, nullptr);
+    d.times = b.data();
+    ASSERT_EQ(lockstep_map(context, &d, x.data(), got.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    d.result = LOCKSTEP_F16;
+    ASSERT_EQ(lockstep_map(context, &d, x.data(), halves.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    int wrong = 0;
+    for (size_t i = 0; i < x.size() && wrong < 5; ++i) {
+      const double y = function == LOCKSTEP_MAP_RECIPROCAL ? 1 / static_cast<double>(x[i])
+                       : function == LOCKSTEP_MAP_SQRT     ? std::sqrt(static_cast<double>(x[i]))
+                                                           : 1 / std::sqrt(static_cast<double>(x[i]));
+      if (b[i] == 0) continue;
+      const double once = product_by_integers(y, b[i], 24), of_half = product_by_integers(y, b[i], 11);
+      if (static_cast<double>(got[i]) != once)
+        ADD_FAILURE() << lockstep_function_name(function) << " of " << x[i] << " times " << b[i] << " is " << got[i],
+            ++wrong;
+      if (std::fabs(of_half) < 0x1p-14 || std::fabs(of_half) > 65504) continue;  // fewer bits, or none
+      const uint16_t bits = halves[i];
+      const double half = std::ldexp(1024 + (bits & 0x3FF), (bits >> 10 & 0x1F) - 25) * (bits >> 15 != 0 ? -1 : 1);
+      if (half != of_half)
+        ADD_FAILURE() << lockstep_function_name(function) << " of " << x[i] << " times " << b[i] << " is " << half,
+            ++wrong;
+    }
+  }
+}
+
 // Three of four channels to planes: a block's rows would be too short for a kernel's calls.
 TEST_F(Properties, ConvertsShortRowsWithGapsOneByOne) {
   lockstep_convert_desc d{sizeof d, LOCKSTEP_F16, LOCKSTEP_F32, 1, 2, {3, 100000}, {1, 4}, {100000, 1}};

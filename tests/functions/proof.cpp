@@ -18,6 +18,7 @@ namespace programs = lockstep::functions;
 struct four {
   typedef double real __attribute__((vector_size(32)));
   typedef uint64_t bits __attribute__((vector_size(32)));
+  static constexpr bool usual = false;
   LOCKSTEP_PROGRAM static real all(double x) { return x - real{}; }
   LOCKSTEP_PROGRAM static real fma(real a, real b, real c) {
     real y;

@@ -78,6 +78,32 @@ def test_known_values():
     assert same(ls.silu(f(2.0**-149, -(2.0**-149))), f(2.0**-149, -0.0))
 
 
+def test_gated_units():
+    x, y = (np.random.default_rng(s).standard_normal((30, 40)).astype("f4") for s in (3, 4))
+    exact = np.sqrt(np.abs(x).astype("f8")) * y.astype("f8")  # hardly ever so near a middle that its own rounding matters
+    a = np.abs(x)
+    assert same(ls.sqrt(a, times=y), exact.astype("f4")) and same(ls.sqrt(a, "float16", times=y), exact.astype("f2"))
+    assert same(ls.sqrt(a, scale=2.0, times=y), (2 * exact).astype("f4"))
+    want = ls.silu(x, times=y)
+    assert not same(want, ls.silu(x) * y)  # which is rounded twice
+    both = np.concatenate([x, y], 1)
+    assert same(ls.silu(both[:, :40], times=both[:, 40:]), want)  # two halves of one array
+    assert same(ls.silu(x.T, times=y.T), want.T) and same(ls.silu(x, times=np.asfortranarray(y)), want)
+    assert same(ls.plan.silu(x, times=y)(x), want) and all(same(g, want) for g in ls.group.silu([x, x], times=[y, y]))
+    copy = x.copy()
+    assert ls.silu(copy, times=y, out=copy) is copy and same(copy, want)
+    assert same(ls.silu(x, times=x), ls.silu(x, times=x.copy()))
+    assert same(ls.silu(x[:0], times=y[:0]), x[:0])
+    with pytest.raises(ls.InvalidArgument, match="times has 1 axes and 40 elements; give the shape of x"):
+        ls.silu(x, times=y[0])
+    with pytest.raises(TypeError, match="times holds float64; give float32, as x does"):
+        ls.silu(x, times=y.astype("f8"))
+    with pytest.raises(BufferError, match="copy is False"):
+        ls.silu(x, times=np.asfortranarray(y), copy=False)
+    with pytest.raises(ls.InvalidArgument, match="times"):
+        ls.silu(x, times=y, out=y)
+
+
 def test_errors_name_the_argument():
     with pytest.raises(ls.UnsupportedDtype, match="x holds float64; exp takes float16, bfloat16 and float32"):
         ls.exp(np.ones(3))

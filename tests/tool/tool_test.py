@@ -209,7 +209,13 @@ class Tool(unittest.TestCase):
             self.check_op("map", source, want, "--function", "sqrt", "--axes", "2,0,1")
         self.check_op("map", a, np.exp(a.astype("g")).astype("f2"), "--function", "exp", "--result", "f16")
         self.check_op("map", a, (4 / a.astype("f8")).astype("f4"), "--function", "reciprocal", "--scale", "4")
+        b = self.random.standard_normal((5, 6, 7)).astype("f4")
+        gated = (np.sqrt(a.astype("f8")) * b).astype("f4").transpose(2, 0, 1).copy()
+        self.check_op("map", a, gated, "--function", "sqrt", "--axes", "2,0,1", "--times", self.save("b.npy", b))
         src = self.save("in.npy", a)
+        self.fails(2, "--times", "run", "map", src, "-o", self.path("o.npy"), "--function", "exp", "--times", self.save("c.npy", b[0]))
+        self.fails(2, "--times is <f8, the input <f4", "run", "map", src, "-o", self.path("o.npy"), "--function", "exp", "--times",
+                   self.save("c.npy", b.astype("f8")))
         self.fails(2, "--function", "run", "map", src, "-o", self.path("o.npy"))
         self.fails(2, "--function", "run", "map", src, "-o", self.path("o.npy"), "--function", "sine")
         self.fails(1, "map takes F16, BF16 and F32", "run", "map", self.save("d.npy", a.astype("f8")), "-o", self.path("o.npy"), "--function", "exp")

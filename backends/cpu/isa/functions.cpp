@@ -17,6 +17,7 @@ namespace {
 struct lanes {
   using real = vd;
   using bits = vu;
+  static constexpr bool usual = false;
   LOCKSTEP_PROGRAM static vd all(double x) { return splat(x); }
   LOCKSTEP_PROGRAM static vd fma(vd a, vd b, vd c) {
 #if defined(LOCKSTEP_ISA_AVX512)
@@ -46,6 +47,17 @@ void apply(double* x, int64_t n) {
     vd v;
     memcpy(&v, x + i, sizeof v);
     v = functions::programs<lanes>::apply<f>(v);
+    memcpy(x + i, &v, sizeof v);
+  }
+}
+
+void products(double* x, const double* by, int64_t n, double scale) {
+  const vd s = splat(scale);
+  for (int64_t i = 0; i < n; i += W) {
+    vd v, b;
+    memcpy(&v, x + i, sizeof v);
+    memcpy(&b, by + i, sizeof b);
+    v = functions::programs<lanes>::product_to_odd(v * s, b);
     memcpy(x + i, &v, sizeof v);
   }
 }
@@ -119,6 +131,7 @@ const function_kernels functions_of_table = {
      apply<functions::sqrt>, apply<functions::rsqrt>, apply<functions::reciprocal>, apply<functions::tanh>,
      apply<functions::sigmoid>, apply<functions::silu>, apply<functions::gelu>, apply<functions::gelu_tanh>,
      apply<functions::erf>, apply<functions::softplus>},
+    products,
     {exponentials<A>, exponentials<B>, exponentials<C>, exponentials<D>},
     {differences<A>, differences<B>, differences<C>, differences<D>}};
 

@@ -1,6 +1,6 @@
 // convert.cpp (ref) - the definition: dst[i_0, i_1, ...] = src[i_0, i_1, ...] * scale, the product rounded to double,
 // then to dst's type. Integers without a scale are rounded once; as integers, numbers lose their fraction, and what
-// does not fit becomes the type's end. map: of a function of src.
+// does not fit becomes the type's end. map: of a function of src, the exact product with `times` rounded once.
 #include "../ops.hpp"
 #include "bits/functions.hpp"
 #include "fixed_order.hpp"
@@ -64,7 +64,12 @@ lockstep_status ref_convert(lockstep_queue*, const lockstep_call* call) {
     } else {
       const double x = ref::widened(call->src, d.dtype, from);
       const double value = call->op == LOCKSTEP_MAP ? functions::apply(call->map.function, x) : x;
-      ref::store(d.result, call->dst, to, value * d.scale);
+      if (call->op == LOCKSTEP_MAP && call->map.times != nullptr)
+        ref::store(d.result, call->dst, to,
+                   functions::programs<functions::scalar>::product_to_odd(
+                       value * d.scale, ref::widened(call->map.times, d.dtype, from)));
+      else
+        ref::store(d.result, call->dst, to, value * d.scale);
     }
     int k = d.rank - 1;
     while (k >= 0 && ++index[k] == d.shape[k]) index[k--] = 0;

@@ -31,6 +31,8 @@ struct side_axis {
 struct conversion {
   const unsigned char* src;
   unsigned char* dst;
+  const void* times;  // nullptr: none
+  void* workspace;
   double scale;
   int function;
   lockstep_dtype dtype, result;
@@ -41,6 +43,8 @@ struct conversion {
   explicit conversion(const lockstep_call& call)
       : src(static_cast<const unsigned char*>(call.src)),
         dst(static_cast<unsigned char*>(call.dst)),
+        times(call.op == LOCKSTEP_MAP ? call.map.times : nullptr),
+        workspace(call.workspace),
         scale(call.convert.scale),
         function(call.op == LOCKSTEP_MAP ? int{call.map.function} : -1),
         dtype(call.convert.dtype),
@@ -99,6 +103,7 @@ lockstep_status in_parts(const conversion& all, const Body& body) {
   if (const lockstep_status status = in_parts(half, body); status != LOCKSTEP_OK) return status;
   half.at[longest].count = all.at[longest].count - first;
   half.src += first * all.at[longest].src * all.from;
+  if (half.times != nullptr) half.times = static_cast<const char*>(half.times) + first * all.at[longest].src * all.from;
   half.dst += first * all.at[longest].dst * all.to;
   return in_parts(half, body);
 }
@@ -116,6 +121,9 @@ any_type_plan types_of(const conversion& c) {
 convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1) {
   convert_walk w{};
   w.src = c.src, w.dst = c.dst, w.scale = c.scale, w.types = types_of(c), w.function = c.function;
+  w.gated = c.times != nullptr;
+  if (w.gated)
+    w.times = static_cast<int64_t>(reinterpret_cast<uintptr_t>(c.times) - reinterpret_cast<uintptr_t>(c.src)) / c.from;
   for (int k = 0; k < c.rank; ++k)
     if (k != without && k != and_without)
       w.axis[w.axes++] = {divider(c.at[k].count), static_cast<uint32_t>(c.at[k].src),
@@ -124,6 +132,9 @@ convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1
 }
 bool aligned(const void* at, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(std::min<int64_t>(4 * bytes, 16)) == 0;
+}
+bool sources_aligned(const conversion& c) {
+  return aligned(c.src, c.from) && (c.times == nullptr || aligned(c.times, c.from));
 }
 
 lockstep_status give(lockstep_queue& queue, const conversion& c, const convert_job& job) {
@@ -151,7 +162,7 @@ lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
   convert_runs plan{};
   plan.walk = walk_of(c, 0);
   plan.length = static_cast<uint32_t>(length);
-  plan.whole = aligned(c.src, c.from) && aligned(c.dst, c.to);
+  plan.whole = sources_aligned(c) && aligned(c.dst, c.to);
   for (int k = 1; k < c.rank; ++k) plan.whole = plan.whole && c.at[k].src % 4 == 0 && c.at[k].dst % 4 == 0;
   const int64_t of_run = plan.whole ? (length - 1) / convert_quad + 1 : length, items = c.elements() / length * of_run;
   const int64_t block = int64_t{run_threads} * (plan.whole ? run_quads : run_quads * convert_quad);
@@ -177,7 +188,7 @@ lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
   plan.by_matrix = divider(tiles_i * tiles_j), plan.by_band = divider(group * tiles_j);
   plan.by_group = divider(group);
   plan.by_last_group = divider(tiles_i % group != 0 ? tiles_i % group : group);
-  plan.whole_src = aligned(c.src, c.from) && cols.count % 4 == 0;
+  plan.whole_src = sources_aligned(c) && cols.count % 4 == 0;
   plan.whole_dst = aligned(c.dst, c.to) && rows.count % 4 == 0;
   for (int k = 0; k < c.rank; ++k) {
     plan.whole_src = plan.whole_src && (k == j || c.at[k].src % 4 == 0);
@@ -211,7 +222,7 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
   plan.share = static_cast<uint32_t>(share);
   plan.long_ld = static_cast<uint32_t>(plan.apart ? cols.dst : rows.src);
   plan.by_few = divider(few), plan.by_share = divider(share / convert_quad), plan.by_matrix = divider(blocks);
-  plan.whole_src = aligned(c.src, c.from), plan.whole_dst = aligned(c.dst, c.to);
+  plan.whole_src = sources_aligned(c), plan.whole_dst = aligned(c.dst, c.to);
   // Of the dense side only matrices may begin anywhere.
   for (int k = 0; k < c.rank; ++k) {
     const bool inside = k == 0 || k == j;
@@ -224,7 +235,62 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
   return give(queue, c, job);
 }
 
+bool one_run(const conversion& c) { return c.rank == 0 || (c.rank == 1 && c.runs()); }
+
+bool at_chunks(const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; }
+
+lockstep_status run_one_function(lockstep_queue& queue, const conversion& c) {
+  if (!at_chunks(c.src) || !at_chunks(c.dst)) return run_runs(queue, c);
+  return map_by_its_kernel(queue, c.function, c.src, c.dst, static_cast<uint32_t>(c.elements()));
+}
+
+lockstep_status run_gated_units(lockstep_queue& queue, const conversion& c) {
+  const int64_t elements = c.elements(), whole = elements / 8 * 8;
+  if (whole == 0 || !at_chunks(c.src) || !at_chunks(c.dst) || !at_chunks(c.times)) return run_runs(queue, c);
+  if (const lockstep_status status =
+          gated_by_table(queue, walk_of(c), c.times, c.result, c.workspace, static_cast<uint32_t>(whole / 8));
+      status != LOCKSTEP_OK || whole == elements)
+    return status;
+  conversion rest = c;
+  rest.at[0].count = elements - whole;
+  rest.src += whole * c.from, rest.dst += whole * c.to;
+  rest.times = static_cast<const char*>(c.times) + whole * c.from;
+  return run_runs(queue, rest);
+}
+
+lockstep_status run_looked_up(lockstep_queue& queue, const conversion& c) {
+  if (!at_chunks(c.src) || !at_chunks(c.dst)) return run_runs(queue, c);
+  return convert_by_table(queue, walk_of(c), c.dtype, c.result, c.workspace, static_cast<uint32_t>(c.elements()));
+}
+
 // ---- the table -------------------------------------------------------------------------
+const char* not_one_function(const lockstep_queue*, const lockstep_call* call) {
+  const conversion c(*call);
+  if (c.function < 0 || c.times != nullptr || c.scale != 1 || c.dtype != LOCKSTEP_F32 || c.result != LOCKSTEP_F32)
+    return "computes functions of F32 as F32, without scale and times";
+  return one_run(c) ? nullptr : "needs arrays without gaps whose axes lie alike";
+}
+const char* not_gated_units(const lockstep_queue*, const lockstep_call* call) {
+  const conversion c(*call);
+  if (c.function < 0 || c.times == nullptr || c.dtype != LOCKSTEP_BF16)
+    return "computes functions of BF16 times a second array";
+  return one_run(c) ? nullptr : "needs arrays without gaps whose axes lie alike";
+}
+int gated_units_yield(const lockstep_queue*, const lockstep_call* call) {
+  return static_cast<int>(conversion(*call).elements() < least_units);
+}
+size_t workspace_of_gated_units(const lockstep_queue*, const lockstep_call*) { return unit_table_bytes; }
+const char* not_looked_up(const lockstep_queue* queue, const lockstep_call* call) {
+  const conversion c(*call);
+  if (c.function < 0 || c.times != nullptr || c.from != 2 || c.to != 2)
+    return "computes functions of 16-bit floats as 16-bit floats, without times";
+  if (!one_run(c)) return "needs arrays without gaps whose axes lie alike";
+  return queue->facts->shared_bytes >= table_bytes ? nullptr : "needs 128 KiB of shared memory a block";
+}
+int looked_up_yields(const lockstep_queue*, const lockstep_call* call) {
+  return static_cast<int>(conversion(*call).elements() < least_looked_up);
+}
+size_t workspace_of_looked_up(const lockstep_queue*, const lockstep_call*) { return table_bytes; }
 const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
   return conversion(*call).runs() ? nullptr : "needs an axis that is contiguous in src and in dst";
 }
@@ -254,6 +320,12 @@ lockstep_status in_parts_of(lockstep_queue& queue, const lockstep_call& call) {
 }
 
 const lockstep_variant rows[] = {
+    {"one_function", "F32 as F32 in one run: a kernel for each function, its exceptions apart", 0, not_one_function,
+     nullptr, nullptr, on_device<in_parts_of<run_one_function>>},
+    {"gated_units", "BF16 times a second array: values of usual arguments looked up in shared memory", 0,
+     not_gated_units, gated_units_yield, workspace_of_gated_units, on_device<in_parts_of<run_gated_units>>},
+    {"looked_up", "16-bit floats: all 65,536 values computed, then looked up in shared memory", 0, not_looked_up,
+     looked_up_yields, workspace_of_looked_up, on_device<in_parts_of<run_looked_up>>},
     {"runs", "axes fused, then runs that are contiguous on both sides, four elements a load", 0, not_runs, runs_yield,
      nullptr, on_device<in_parts_of<run_runs>>},
     {"narrow", "axes fused, then few rows or columns without gaps, taken apart or put together in shared memory", 0,
@@ -266,6 +338,7 @@ const lockstep_variant rows[] = {
 
 }  // namespace
 
-const lockstep_table convert_table = {rows, sizeof rows / sizeof *rows};
+const lockstep_table convert_table = {rows + 3, sizeof rows / sizeof *rows - 3};
+const lockstep_table map_table = {rows, sizeof rows / sizeof *rows};
 
 }  // namespace lockstep::cuda

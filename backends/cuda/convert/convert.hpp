@@ -26,6 +26,8 @@ struct convert_walk {
   double scale;
   any_type_plan types;
   int function;  // a lockstep_function; -1: none
+  bool gated;
+  int64_t times;  // elements from one of src to that of `times`, if gated
   int axes;
   convert_axis axis[LOCKSTEP_MAX_RANK];
 };
@@ -76,6 +78,18 @@ constexpr int run_threads = 256, run_quads = 4, element_threads = 256, element_s
 constexpr int narrow_threads = 256, narrow_block = 4096, narrow_gap = 4;
 constexpr int most_few = 32;
 
+// A function of 16-bit floats by a table of its 65,536 values.
+constexpr int table_bytes = 65536 * 2, look_up_threads = 1024, look_up_chunks = 4;
+// Elements from which the table pays: it takes about as long as so many elements by the program.
+constexpr int64_t least_looked_up = int64_t{1} << 23;
+
+// A function of BF16 times a second array, by a table of doubles.
+constexpr int unit_table_bytes = 2 * 2816 * 8, unit_threads = 512, unit_blocks = 2, unit_chunks = 2;
+constexpr int64_t least_units = int64_t{1} << 22;  // elements from which the table pays
+
+// A function of F32 as F32 by a kernel of its own.
+constexpr int one_function_threads = 256, one_function_quads = 2;
+
 // One of them.
 struct convert_job {
   const convert_tiles* tiles = nullptr;
@@ -88,6 +102,14 @@ lockstep_status convert_from_f16(lockstep_queue& queue, const convert_job& job, 
 lockstep_status convert_from_bf16(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
 lockstep_status convert_from_f32(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
 lockstep_status convert_from_f64(lockstep_queue& queue, const convert_job& job, lockstep_dtype result);
+// elements: contiguous on both sides, at multiples of 16 bytes.
+lockstep_status map_by_its_kernel(lockstep_queue& queue, int function, const void* src, void* dst, uint32_t elements);
+// As there. table: table_bytes, at a multiple of 16.
+lockstep_status convert_by_table(lockstep_queue& queue, const convert_walk& walk, lockstep_dtype dtype,
+                                 lockstep_dtype result, void* table, uint32_t elements);
+// chunks: of eight elements. table: unit_table_bytes.
+lockstep_status gated_by_table(lockstep_queue& queue, const convert_walk& walk, const void* times,
+                               lockstep_dtype result, void* table, uint32_t chunks);
 lockstep_status convert_integers(lockstep_queue& queue, const convert_job& job, int64_t from_bytes, int64_t to_bytes);
 
 }  // namespace lockstep::cuda

@@ -60,7 +60,9 @@ __device__ __forceinline__ quad<To> same_bits(const quad<From>& q) {
 // ---- widening ------------------------------------------------------------------------
 template <class T>
 __device__ __forceinline__ float as_float(const quad<T>& q, int j) {
-  if constexpr (is_float_type<T>)
+  if constexpr (!fits_float<T>)
+    return 0;  // never asked
+  else if constexpr (is_float_type<T>)
     return narrow_value(q, j);
   else if constexpr (is_boolean<T>)
     return element(q, j).byte != 0 ? 1.0f : 0.0f;
@@ -91,7 +93,9 @@ constexpr int64_t most_i64 = 0x7FFFFFFFFFFFFFFF;
 // The upper half of U64 becomes the largest value, which every other type has as its own.
 template <class T>
 __device__ __forceinline__ int64_t as_integer(const quad<T>& q, int j) {
-  if constexpr (is_boolean<T>)
+  if constexpr (is_float_type<T>)
+    return 0;  // never asked
+  else if constexpr (is_boolean<T>)
     return element(q, j).byte != 0;
   else if constexpr (std::is_same_v<T, uint64_t>)
     return static_cast<int64_t>(min(element(q, j), static_cast<uint64_t>(most_i64)));
@@ -102,7 +106,9 @@ __device__ __forceinline__ int64_t as_integer(const quad<T>& q, int j) {
 // ---- rounding ------------------------------------------------------------------------
 template <class T>
 __device__ __forceinline__ T saturated(int64_t x) {
-  if constexpr (is_boolean<T>) {
+  if constexpr (is_float_type<T>) {
+    return {};  // never asked
+  } else if constexpr (is_boolean<T>) {
     return {static_cast<uint8_t>(x != 0)};
   } else {
     constexpr int64_t least = std::numeric_limits<T>::min();
@@ -153,47 +159,48 @@ __device__ __forceinline__ quad<T> rounded_or_truncated(const F (&y)[4]) {
 
 // ---- the map -------------------------------------------------------------------------
 // R and E are unsigned integers of the elements' sizes. One function of the device's machine code a pair of sizes, as
-// there are 15 pairs of types and three forms to each.
-template <class R, class E>
-static __device__ __noinline__ quad<R> of_any_type(quad<E> x, any_type_plan plan) {
+// there are 15 pairs of types and three forms to each; a thread's quads go through it together.
+template <class T, int n>
+struct quads {
+  quad<T> of[n];
+};
+template <class R, class E, int n>
+static __device__ __noinline__ quads<R, n> of_any_type(quads<E, n> x, any_type_plan plan) {
   constexpr int from_bytes = static_cast<int>(sizeof(E)), to_bytes = static_cast<int>(sizeof(R));
-  quad<R> out{};
-  if (plan.form == convert_form::floats) {
-    float y[4];
+  quads<R, n> out{};
+  // y of each element by widen(quad of its type, place), and each type's rounding of four.
+  const auto convert = [&](auto(&y)[n][4], const auto& widen, const auto& round) {
     with_type<from_bytes>(plan.dtype, [&](auto from) {
-      using T = decltype(from);
-      if constexpr (fits_float<T>) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) y[j] = as_float(same_bits<T>(x), j);
-      }
-    });
-    with_type<to_bytes>(plan.result, [&](auto to) { out = same_bits<R>(rounded_or_truncated<decltype(to)>(y)); });
-  } else if (plan.form == convert_form::integers) {
-    int64_t y[4];
-    with_type<from_bytes>(plan.dtype, [&](auto from) {
-      using T = decltype(from);
-      if constexpr (!is_float_type<T>) {
+      for (int q = 0; q < n; ++q)
 #pragma unroll
-        for (int j = 0; j < 4; ++j) y[j] = as_integer(same_bits<T>(x), j);
-      }
+        for (int j = 0; j < 4; ++j) y[q][j] = widen(same_bits<decltype(from)>(x.of[q]), j);
     });
     with_type<to_bytes>(plan.result, [&](auto to) {
-      using T = decltype(to);
-      if constexpr (!is_float_type<T>) {
-        quad<T> q{};
 #pragma unroll
-        for (int j = 0; j < 4; ++j) set_element(q, j, saturated<T>(y[j]));
-        out = same_bits<R>(q);
-      }
+      for (int q = 0; q < n; ++q) out.of[q] = same_bits<R>(round(y[q], to));
     });
+  };
+  const auto rounded = [](const auto& y, auto to) { return rounded_or_truncated<decltype(to)>(y); };
+  if (plan.form == convert_form::floats) {
+    float y[n][4];
+    convert(
+        y, [](const auto& q, int j) { return as_float(q, j); }, rounded);
+  } else if (plan.form == convert_form::integers) {
+    int64_t y[n][4];
+    convert(
+        y, [](const auto& q, int j) { return as_integer(q, j); },
+        [](const int64_t(&four)[4], auto to) {
+          quad<decltype(to)> q{};
+#pragma unroll
+          for (int j = 0; j < 4; ++j) set_element(q, j, saturated<decltype(to)>(four[j]));
+          return q;
+        });
   } else {
-    double y[4];
+    double y[n][4];
     const bool to_odd = plan.scale == 1 && plan.result != LOCKSTEP_F64;
-    with_type<from_bytes>(plan.dtype, [&](auto from) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(as_double(same_bits<decltype(from)>(x), j, to_odd), plan.scale);
-    });
-    with_type<to_bytes>(plan.result, [&](auto to) { out = same_bits<R>(rounded_or_truncated<decltype(to)>(y)); });
+    convert(
+        y, [&](const auto& q, int j) { return __dmul_rn(as_double(q, j, to_odd), plan.scale); }, rounded);
   }
   return out;
 }
@@ -202,8 +209,24 @@ struct any_type {
   static __device__ __forceinline__ quad<R> of(const quad<E>& x, const convert_walk& walk) {
     if constexpr (sizeof(R) == sizeof(E))
       if (walk.types.form == convert_form::same) return same_bits<R>(x);
-    return of_any_type<R>(x, walk.types);
+    return of_any_type<R, E, 1>({{x}}, walk.types).of[0];
+  }
+  template <class R, class E, int n>
+  static __device__ __forceinline__ void many(const taken<E, any_type> (&x)[n], quad<R> (&y)[n],
+                                              const convert_walk& walk) {
+    quads<E, n> all;
+#pragma unroll
+    for (int q = 0; q < n; ++q) all.of[q] = x[q].x;
+    quads<R, n> out;
+    if (sizeof(R) == sizeof(E) && walk.types.form == convert_form::same)
+      memcpy(&out, &all, sizeof(R) == sizeof(E) ? sizeof out : 0);
+    else
+      out = of_any_type<R, E, n>(all, walk.types);
+#pragma unroll
+    for (int q = 0; q < n; ++q) y[q] = out.of[q];
   }
 };
+template <>
+constexpr bool takes_many<any_type> = true;
 
 }  // namespace lockstep::cuda

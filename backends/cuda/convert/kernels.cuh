@@ -1,4 +1,5 @@
-// kernels.cuh - dst = src * scale as another float type: a tile, runs, few rows or columns, single elements.
+// kernels.cuh - dst = src * scale, or a function of src, as another type: a tile, runs, few rows or columns, single
+// elements.
 //
 // Idea    A thread takes 4 x 4 elements: a quad of each of four rows of src, converted, becomes a quad of each of four
 //         rows of dst by the choice of registers. A shared tile in dst's layout stands between, so that both sides are
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
 
   follow_on();
   if (plan.whole_src) {
-    quad<E> held[each][4];
+    taken<E, Map> held[each][4];
 #pragma unroll
     for (int p = 0; p < each; ++p) {
       const int unit = static_cast<int>(threadIdx.x) + p * threads, uj = unit % shape::across,
@@ -58,9 +59,9 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
         const int i = ui * 4 + v;
-        held[p][v] = i < rows_left && uj * 4 < cols_left
-                         ? load_whole(src + static_cast<int64_t>(i) * plan.src_ld + uj * 4)
-                         : quad<E>{};
+        held[p][v] = {};
+        if (i < rows_left && uj * 4 < cols_left)
+          take_whole(held[p][v], src + static_cast<int64_t>(i) * plan.src_ld + uj * 4, plan.walk);
       }
     }
 #pragma unroll
@@ -68,25 +69,25 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
       const int unit = static_cast<int>(threadIdx.x) + p * threads, uj = unit % shape::across,
                 ui = unit / shape::across;
 #pragma unroll
-      for (int v = 0; v < 4; ++v)
-        store_whole(tile + shape::place(uj * 4 + v, ui), converted<R, Map>(held[p], v, plan.walk));
+      for (int v = 0; v < 4; ++v) store_whole(tile + shape::place(uj * 4 + v, ui), converted<R>(held[p], v, plan.walk));
     }
   } else {
-    quad<E> held[each * 4];  // four rows of a column
+    taken<E, Map> held[each * 4];  // four rows of a column
 #pragma unroll
     for (int p = 0; p < each * 4; ++p) {
       const int item = static_cast<int>(threadIdx.x) + p * threads, j = item % shape::cols, ui = item / shape::cols;
-      held[p] = quad<E>{};
+      held[p] = {};
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
         const int i = ui * 4 + v;
-        if (i < rows_left && j < cols_left) set_element(held[p], v, src[static_cast<int64_t>(i) * plan.src_ld + j]);
+        if (i < rows_left && j < cols_left)
+          take_one(held[p], v, src + static_cast<int64_t>(i) * plan.src_ld + j, plan.walk);
       }
     }
 #pragma unroll
     for (int p = 0; p < each * 4; ++p) {
       const int item = static_cast<int>(threadIdx.x) + p * threads, j = item % shape::cols, ui = item / shape::cols;
-      store_whole(tile + shape::place(j, ui), Map::template of<R>(held[p], plan.walk));
+      store_whole(tile + shape::place(j, ui), mapped_quad<R>(held[p], plan.walk));
     }
   }
   __syncthreads();  // the tile is in place before any thread reads a row of dst
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
   const auto* const src = static_cast<const E*>(plan.walk.src);
   auto* const dst = static_cast<R*>(plan.walk.dst);
   follow_on();
-  quad<E> held[run_quads];
+  taken<E, Map> held[run_quads];
   if (plan.whole) {
     int64_t to[run_quads];
     int left[run_quads];  // elements of the quad, none beyond the last one
@@ -137,19 +138,21 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
       const convert_place at = place_of(plan.walk, plan.by_run.split(quad_of_run));
       to[q] = at.dst + int64_t{quad_of_run} * 4;
       left[q] = there ? static_cast<int>(min(plan.length - quad_of_run * 4, 4u)) : 0;
-      held[q] = quad<E>{};
+      held[q] = {};
       const E* const from = src + at.src + int64_t{quad_of_run} * 4;
       if (left[q] == 4) {
-        held[q] = load_whole(from);
+        take_whole(held[q], from, plan.walk);
       } else {
 #pragma unroll
         for (int k = 0; k < 3; ++k)
-          if (k < left[q]) set_element(held[q], k, from[k]);
+          if (k < left[q]) take_one(held[q], k, from + k, plan.walk);
       }
     }
+    quad<R> many[run_quads];
+    if constexpr (takes_many<Map>) Map::many(held, many, plan.walk);
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      const quad<R> y = Map::template of<R>(held[q], plan.walk);
+      const quad<R> y = takes_many<Map> ? many[q] : mapped_quad<R>(held[q], plan.walk);
       if (left[q] == 4) {
         store_whole(dst + to[q], y);
       } else {
@@ -162,19 +165,19 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
     int64_t to[run_quads][4];
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      held[q] = quad<E>{};
+      held[q] = {};
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         uint32_t i = first + threadIdx.x + (q * 4 + k) * run_threads;
         const bool there = i < plan.items;
         const convert_place at = place_of(plan.walk, plan.by_run.split(i));
         to[q][k] = there ? at.dst + i : -1;
-        if (there) set_element(held[q], k, src[at.src + i]);
+        if (there) take_one(held[q], k, src + at.src + i, plan.walk);
       }
     }
 #pragma unroll
     for (int q = 0; q < run_quads; ++q) {
-      const quad<R> y = Map::template of<R>(held[q], plan.walk);
+      const quad<R> y = mapped_quad<R>(held[q], plan.walk);
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if (to[q][k] >= 0) dst[to[q][k]] = element(y, k);
@@ -184,14 +187,17 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
 
 // ---- narrow ----------------------------------------------------------------------------
 // Up to four elements from `at`, `left` of them there.
-template <class E>
-__device__ __forceinline__ quad<E> load_some(const E* at, int left, bool whole) {
-  if (whole && left >= 4) return load_whole(at);
-  quad<E> q{};
+template <class Map, class E>
+__device__ __forceinline__ taken<E, Map> take_some(const E* at, int left, bool whole, const convert_walk& walk) {
+  taken<E, Map> t{};
+  if (whole && left >= 4) {
+    take_whole(t, at, walk);
+    return t;
+  }
 #pragma unroll
   for (int k = 0; k < 4; ++k)
-    if (k < left) set_element(q, k, at[k]);
-  return q;
+    if (k < left) take_one(t, k, at + k, walk);
+  return t;
 }
 template <class R>
 __device__ __forceinline__ void store_some(R* at, int left, bool whole, const quad<R>& q) {
@@ -218,7 +224,7 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
     src += int64_t{first} * few, dst += first;
 #pragma unroll 4
     for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += narrow_threads * 4) {
-      const quad<R> y = Map::template of<R>(load_some(src + i, all - i, plan.whole_src), plan.walk);
+      const quad<R> y = mapped_quad<R>(take_some<Map>(src + i, all - i, plan.whole_src, plan.walk), plan.walk);
       uint32_t column = static_cast<uint32_t>(i);
       uint32_t row = plan.by_few.split(column);
 #pragma unroll
@@ -244,8 +250,8 @@ __global__ void __launch_bounds__(narrow_threads) convert_few(const __grid_const
       uint32_t q = static_cast<uint32_t>(item);
       const uint32_t j = plan.by_share.split(q);
       const int left = long_here - static_cast<int>(q * 4);
-      const quad<E> x = load_some(src + int64_t{j} * plan.long_ld + q * 4, left, plan.whole_src);
-      const quad<R> y = Map::template of<R>(x, plan.walk);
+      const auto t = take_some<Map>(src + int64_t{j} * plan.long_ld + q * 4, left, plan.whole_src, plan.walk);
+      const quad<R> y = mapped_quad<R>(t, plan.walk);
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if (k < left) tile[(q * 4 + k) * few + j] = element(y, k);
@@ -266,16 +272,16 @@ __global__ void __launch_bounds__(element_threads) convert_element(const __grid_
   const auto* const src = static_cast<const E*>(plan.walk.src);
   auto* const dst = static_cast<R*>(plan.walk.dst);
   follow_on();
-  quad<E> held{};
+  taken<E, Map> held{};
   int64_t to[element_steps];
 #pragma unroll
   for (int k = 0; k < element_steps; ++k) {
     const uint32_t index = first + k * element_threads;
     const convert_place at = place_of(plan.walk, min(index, plan.elements - 1));
     to[k] = at.dst;
-    set_element(held, k, src[at.src]);
+    take_one(held, k, src + at.src, plan.walk);
   }
-  const quad<R> y = Map::template of<R>(held, plan.walk);
+  const quad<R> y = mapped_quad<R>(held, plan.walk);
 #pragma unroll
   for (int k = 0; k < element_steps; ++k)
     if (first + k * element_threads < plan.elements) dst[to[k]] = element(y, k);

@@ -112,23 +112,48 @@ static __device__ __noinline__ four_doubles function_of_four(int function, four_
 }
 struct mapped {
   template <class R, class E>
-  static __device__ __forceinline__ quad<R> of(const quad<E>& x, const convert_walk& walk) {
+  static __device__ __forceinline__ quad<R> of(const quad<E>& x, const quad<E>& times, const convert_walk& walk) {
     four_doubles v = {{value(x, 0), value(x, 1), value(x, 2), value(x, 3)}};
     v = function_of_four(walk.function, v);
     double y[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) y[j] = __dmul_rn(v.x[j], walk.scale);
+    if (walk.gated)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) y[j] = functions::programs<functions::scalar>::product_to_odd(y[j], value(times, j));
     return rounded_quad<R>(y);
   }
 };
 
+// What a map takes of four neighbours; a function also their factors, if walk.gated.
+template <class E, class Map>
+struct taken {
+  quad<E> x;
+};
+template <class E>
+struct taken<E, mapped> {
+  quad<E> x, times;
+};
+template <class R, class E, class Map>
+__device__ __forceinline__ quad<R> mapped_quad(const taken<E, Map>& t, const convert_walk& walk) {
+  if constexpr (std::is_same_v<Map, mapped>)
+    return mapped::of<R>(t.x, t.times, walk);
+  else
+    return Map::template of<R>(t.x, walk);
+}
+// Whether a map takes all quads of a thread in one call, Map::many.
+template <class Map>
+constexpr bool takes_many = false;
 // Element `lane` of each of four quads, mapped.
-template <class R, class Map, class E>
-__device__ __forceinline__ quad<R> converted(const quad<E> (&x)[4], int lane, const convert_walk& walk) {
-  quad<E> one{};
+template <class R, class E, class Map>
+__device__ __forceinline__ quad<R> converted(const taken<E, Map> (&from)[4], int lane, const convert_walk& walk) {
+  taken<E, Map> one{};
 #pragma unroll
-  for (int j = 0; j < 4; ++j) set_element(one, j, element(x[j], lane));
-  return Map::template of<R>(one, walk);
+  for (int j = 0; j < 4; ++j) {
+    set_element(one.x, j, element(from[j].x, lane));
+    if constexpr (std::is_same_v<Map, mapped>) set_element(one.times, j, element(from[j].times, lane));
+  }
+  return mapped_quad<R>(one, walk);
 }
 
 // ---- memory ----------------------------------------------------------------------------
@@ -148,6 +173,19 @@ __device__ __forceinline__ quad<E> load_whole(const E* at) {
     }
   }
   return q;
+}
+// A whole quad, or element k of one, and the factors beside it.
+template <class E, class Map>
+__device__ __forceinline__ void take_whole(taken<E, Map>& t, const E* at, const convert_walk& walk) {
+  t.x = load_whole(at);
+  if constexpr (std::is_same_v<Map, mapped>)
+    if (walk.gated) t.times = load_whole(at + walk.times);
+}
+template <class E, class Map>
+__device__ __forceinline__ void take_one(taken<E, Map>& t, int k, const E* at, const convert_walk& walk) {
+  set_element(t.x, k, *at);
+  if constexpr (std::is_same_v<Map, mapped>)
+    if (walk.gated) set_element(t.times, k, at[walk.times]);
 }
 // Chunks of a quad, in global or shared memory.
 template <class R>

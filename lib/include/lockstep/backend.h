@@ -23,7 +23,7 @@ extern "C" {
  *      F32, F64, I32 and I64
  *   2  every dtype of LOCKSTEP_DTYPES, for each reduction up to NORM2 and its results
  *   3  the reductions from COUNT_NONZERO on
- *   4  the kinds of normalize from SOFTMAX on, DIGEST of sums */
+ *   4  the kinds of normalize from SOFTMAX on, DIGEST of sums, times of map */
 #define LOCKSTEP_BACKEND_READS 4u
 
 /* Functions of the library for a backend. Outlives the backend. */

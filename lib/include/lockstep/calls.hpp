@@ -102,6 +102,22 @@ failure try_map(context& c, lockstep_function function, std::span<const T> src, 
   if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), n);
   return try_run(c, lockstep_map_packed(function, dtype_of<T>, dtype_of<R>, 1, &n, nullptr), src.data(), dst.data(), o);
 }
+// The same times the elements of a second array, which lies as src does: one rounding of each product.
+template <number R, number T>
+failure try_map(context& c, lockstep_function function, std::span<const T> src, std::span<const T> times,
+                std::span<R> dst, const lockstep_options* o = nullptr) noexcept {
+  const auto n = static_cast<std::int64_t>(src.size());
+  if (times.size() < src.size()) return detail::size_mismatch("times", times.size(), n);
+  if (dst.size() < src.size()) return detail::size_mismatch("dst", dst.size(), n);
+  lockstep_map_desc desc = lockstep_map_packed(function, dtype_of<T>, dtype_of<R>, 1, &n, nullptr);
+  desc.times = times.data();
+  return try_run(c, desc, src.data(), dst.data(), o);
+}
+template <number R, number T>
+void map(context& c, lockstep_function function, std::span<const T> src, std::span<const T> times, std::span<R> dst,
+         const lockstep_options* o = nullptr) {
+  try_map<R, T>(c, function, src, times, dst, o).raise();
+}
 template <number R, number T>
 void map(context& c, lockstep_function function, std::span<const T> src, std::span<R> dst,
          std::span<const std::int64_t> shape, std::span<const std::int32_t> perm, const lockstep_options* o = nullptr) {

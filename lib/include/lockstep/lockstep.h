@@ -1108,22 +1108,25 @@ typedef enum lockstep_function LOCKSTEP_INT {
 LOCKSTEP_API const char* lockstep_function_name(lockstep_function function);
 
 /* Computes   dst[i_0, i_1, ...] = function(src[i_0, i_1, ...]) * scale as result, in one pass over
- *            memory, axes in any order.
+ *            memory, axes in any order. With times, a second array, that value times its element: the gated
+ *            units silu(a) * b and gelu(a) * b.
  * Shapes     as in lockstep_convert_desc, by members of the same names.
  * Types      dtype (src) and result (dst): F16, BF16 or F32 each; they may be the same.
- *            scale: any double; 1 for the function alone.
+ *            scale: any double; 1 for the function alone. times: elements of dtype that lie as those of
+ *            src do, by src_strides; NULL: none.
  * Exactness  With scale 1 dst is the correctly rounded value: the number of result that is nearest
  *            to the exact value of the mathematical function, ties to even. That is proven for all
  *            2^32 arguments by tests/functions/all. With any other scale,
  *            the value of a fixed program in double (lib/bits/functions.hpp), times scale, rounded to
- *            double and then to result. Values at infinities are the limits: 0 for exp(-inf), -0 for
- *            silu and gelu of -inf. log and log1p are -inf at 0 and at -1; log, log1p, sqrt and
- *            rsqrt are NaN below their domain; rsqrt and reciprocal of a zero are infinities of its
+ *            double and then to result. With times, that double is multiplied by the element of times, and
+ *            the exact product is rounded to result, once. Values at infinities are the limits: 0 for
+ *            exp(-inf), -0 for silu and gelu of -inf. log and log1p are -inf at 0 and at -1; log, log1p,
+ *            sqrt and rsqrt are NaN below their domain; rsqrt and reciprocal of a zero are infinities of its
  *            sign. Every NaN is the canonical quiet NaN of result. Subnormals are kept. Same bits
  *            everywhere.
  * Memory     host, pinned, managed or device, in any mix.
  * Aliasing   as for lockstep_convert, or src == dst where dtype is result and each src stride
- *            is the dst stride.
+ *            is the dst stride. times may overlap src, but not dst.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      an axis of 0: nothing is touched, pointers may be NULL.
  * Errors     UNSUPPORTED (F64, whose correctly rounded values no short program gives),
@@ -1139,9 +1142,10 @@ typedef struct lockstep_map_desc {
   int64_t src_strides[LOCKSTEP_MAX_RANK];
   int64_t dst_strides[LOCKSTEP_MAX_RANK];
   lockstep_function function;
+  const void* times;
 } lockstep_map_desc;
 
-/* From a packed array to a packed array, scale 1; shape and perm as for lockstep_convert_packed. */
+/* From a packed array to a packed array, scale 1, times NULL; shape and perm as for lockstep_convert_packed. */
 LOCKSTEP_API lockstep_map_desc lockstep_map_packed(lockstep_function function, lockstep_dtype dtype,
                                                    lockstep_dtype result, int32_t rank, const int64_t* shape,
                                                    const int32_t* perm);
