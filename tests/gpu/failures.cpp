@@ -113,7 +113,7 @@ TEST_F(failures, a_label_beyond_its_row_is_named) {
     run(c, d, in.data(), want.data());
     for (const int64_t wrong : {int64_t{-1}, length}) {
       std::fill(got.begin(), got.end(), -1.0f);
-      labels.assign({0, wrong, 1});
+      labels.assign(std::vector<int64_t>{0, wrong, 1});
       const failure f = try_run(c, d, in.data(), got.data());
       EXPECT_EQ(f.status(), LOCKSTEP_INVALID_ARGUMENT) << f.text();
       EXPECT_NE(std::string(f.text()).find("labels[1]"), std::string::npos) << f.text();
