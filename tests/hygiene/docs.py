@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """docs.py ROOT TOOL - checks the documentation: every program on its pages is a file of tools/examples, which other tests
-build and run; every command on them succeeds; each language has the same programs, commands and pictures; every exported
+build and run; every command on them succeeds; each language has the same headings, tables, programs, commands and pictures; every exported
 function is in the reference; and Sphinx builds the site without a warning, with an index of every symbol, a way from each page
 to the other language's and a search that knows Chinese words (exit code 77 if there is no Sphinx)."""
 import os
@@ -14,6 +14,13 @@ import tempfile
 # Folders that pages include from, and where they are (tools/docs/build links them).
 INCLUDED = {"examples": "tools/examples", "cuda": "backends/cuda", "probe": "tools/probe/cuda"}
 FENCE = re.compile(r"^```(\S*)(.*?)\n(.*?)^```", re.S | re.M)
+
+
+def outline(page):
+    """The levels of a page's headings and its tables, in their order."""
+    text = re.sub(r"^(`{3,}).*?^\1\s*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return " ".join("table" if line.startswith("|") else str(len(line.split()[0])) for line in
+                    re.findall(r"^(?:#+ .*|\|[-: |]+\|)$", text, flags=re.MULTILINE))
 
 
 def blocks(page):
@@ -111,6 +118,9 @@ def main(root, tool):
                  for language in pages if name in pages[language]}
         if len(shown) == 2 and shown["en"] != shown["zh"]:
             failures.append(f"{name}: the programs, commands or pictures in zh are not those in en")
+        outlines = {language: outline(pages[language][name]) for language in pages if name in pages[language]}
+        if len(outlines) == 2 and outlines["en"] != outlines["zh"]:
+            failures.append(f"{name}: the headings (by level) or tables in zh, {outlines['zh']}, are not those in en, {outlines['en']}")
 
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(f"{folder}/tests")
