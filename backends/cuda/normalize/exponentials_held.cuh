@@ -1,10 +1,9 @@
 // exponentials_held.cuh - rows of exponentials that a block holds: one read, one write.
 //
-// Idea    A group of threads a row (narrow.cuh), or a warp a leaf of a longer one, whose leaves are one block's or,
-// where
-//         the chip has them, a cluster of blocks', which read each other's extremes and sums. Elements wait in
-//         registers for the extreme, and for SOFTMAX their exponentials for the sum: as doubles, half of a long leaf's
-//         in shared memory
+// Idea    A group of threads a row (narrow.cuh), or a warp a leaf of a longer one, whose leaves are one block's or, if
+//         the chip has them, those of a cluster of blocks, which read each other's extremes and sums. Elements wait
+//         in registers for the extreme, and for SOFTMAX their exponentials for the sum: as doubles, half of a long
+//         leaf's in shared memory
 // Moves   every element once in and once out
 // Limit   operations of doubles for 16-bit elements, else memory
 // Watch   in place: all of a row is in registers before its first result is written
