@@ -13,7 +13,7 @@ tuning ampere(const chip& has) {
   return t;
 }
 
-// And a copy engine beside each multiprocessor fills shared memory.
+// And a copy engine beside each SM fills shared memory.
 tuning hopper(const chip& has) {
   tuning t = ampere(has);
   t.name = "hopper";

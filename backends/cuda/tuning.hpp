@@ -12,7 +12,7 @@ struct device_facts;
 // ---- looked at while a call runs -----------------------------------------------------
 // What a row is made for: asked from the device.
 struct chip {
-  int64_t processors = 0;  // multiprocessors
+  int64_t processors = 0;  // SMs
   int64_t l2 = 0;          // bytes
 };
 

@@ -4,7 +4,7 @@
 // touch host memory wait for themselves. Between seats:
 //   direct   one call from block to block; both are on one device
 //   engine   the sender packs bands of the box into a ring of slots on its device, and copy engines put each band's
-//            rows in place while the next one is packed; no multiprocessor waits for a link
+//            rows in place while the next one is packed; no SM waits for a link
 //   nccl     messages between GPUs of different processes: links.hpp
 //   staged   the sender packs into host memory, the receiver unpacks: for any two seats, and like messages
 #pragma once

@@ -32,7 +32,7 @@ int constant_cycles(const addresses& lanes);
 // single cells: every weight has 8 bits, and all add up to 256.
 std::array<int, 8> filter_weights(double fx, double fy, double fz);
 
-// Blocks that fit a multiprocessor. Registers are given out to warps in units of 256.
+// Blocks that fit an SM. Registers are given out to warps in units of 256.
 struct processor_limits {
   int registers, shared_bytes, threads, blocks, shared_reserved;
 };

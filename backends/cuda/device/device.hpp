@@ -11,10 +11,10 @@ namespace lockstep::cuda {
 // Read once a device.
 struct device_facts {
   int major = 0, minor = 0;  // compute capability
-  int processors = 0;        // multiprocessors
+  int processors = 0;        // SMs
   int shared_bytes = 0;      // a block's dynamic shared memory after opting in
   int l2_bytes = 0;
-  int resident_threads = 0;  // of one multiprocessor
+  int resident_threads = 0;  // per SM
   bool pools = false;        // stream-ordered allocation
   bool early = false;        // kernels may be made ready while the one before ends, in captured graphs too
   tuning tuned{};

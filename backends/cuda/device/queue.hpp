@@ -140,7 +140,7 @@ lockstep_status allow_shared(const lockstep_queue& queue, Kernel* kernel, size_t
                             : grow_attribute(queue.device, reinterpret_cast<const void*>(kernel),
                                              cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
 }
-// Blocks of a kernel that a multiprocessor holds; allow_shared first.
+// Blocks of a kernel that an SM holds; allow_shared first.
 template <class Kernel>
 lockstep_status resident_blocks(const lockstep_queue& queue, Kernel* kernel, int threads, size_t shared_bytes,
                                 int* blocks) {

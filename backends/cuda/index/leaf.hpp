@@ -56,7 +56,7 @@ LOCKSTEP_INDEX int leaves_here(int64_t leaves, int64_t first, int leaves_a_task)
 constexpr int64_t most_tasks = 16384;  // of one sequence, up to 2^33 elements: mailbox_count
 
 // A task of 2^k leaves. A sequence that one block takes in time is one: of up to 16 leaves where all have 16 Mi
-// elements, of up to 64 at 256 Mi. Others are shared by tasks of 4 leaves at 1 Mi, so that every multiprocessor
+// elements, of up to 64 at 256 Mi. Others are shared by tasks of 4 leaves at 1 Mi, so that every SM
 // gets one, 8 at 4 Mi, 16 from 8 Mi on, and as many as it takes for most_tasks. Tried on an H200: 2 to 256; half
 // costs 0 to 5 %, double 0 to 3.
 inline int64_t leaves_a_task(int64_t leaves, int64_t count, int64_t most) {

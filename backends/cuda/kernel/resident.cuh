@@ -1,4 +1,4 @@
-// resident.cuh - how many threads a multiprocessor can hold, for launch bounds.
+// resident.cuh - how many threads an SM can hold, for launch bounds.
 #pragma once
 
 namespace lockstep::cuda {

@@ -37,7 +37,7 @@ constexpr int exponential_block = (R < order::rows ? exponential_warps
 // Rows of several quads a thread (narrow.cuh): few, so that code is short and many warps find room, or 8.
 template <int R>
 constexpr bool is_narrow = R == narrow_quads || R == narrow_quads / 2;
-// Blocks a multiprocessor, which say how many registers a thread may have.
+// Blocks per SM, which say how many registers a thread may have.
 template <class E, int R>
 constexpr int exponential_blocks = R == order::rows    ? 1
                                    : R == narrow_quads ? (sizeof(E) == 8 ? 3 : 4)

@@ -16,7 +16,7 @@ namespace lockstep::cuda {
 constexpr int pair_threads = order::lanes / 2;  // of a leaf
 constexpr int pair_leaves = 8;                  // of a block
 
-// Threads of a block of rows of at most R rows of lanes, and blocks a multiprocessor.
+// Threads of a block of rows of at most R rows of lanes, and blocks per SM.
 template <int R>
 constexpr int pair_block = pair_threads*(R < order::rows ? 4 : pair_leaves);
 template <class P, int R>

@@ -6,7 +6,7 @@
 // Moves   n elements read once, by loads of 4 bytes (a warp 128), which lie side by side at any alignment
 // Limit   memory reads. Rows at any alignment gain the most over a warp a leaf (lanes.cuh); where the last leaf
 //         is short its threads idle, and a warp a leaf is faster.
-// Watch   32 registers, or a multiprocessor has one block of 1,024 threads
+// Watch   32 registers, or an SM has one block of 1,024 threads
 // Source  lib/bits/order.hpp; figures in tests/results/tries.md.
 #pragma once
 

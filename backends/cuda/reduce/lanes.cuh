@@ -128,7 +128,7 @@ struct by_leaves : way {
 
  private:
   // Whether a block without a task pays (below, the last task's joins as fast or faster), and is sure that the others
-  // run beside it: so many grids may each have such a block, and a multiprocessor has two places or more.
+  // run beside it: so many grids may each have such a block, and an SM has two places or more.
   static bool may_wait_apart(const lockstep_queue& queue, int64_t tasks) {
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     return tasks > queue.facts->processors * tuned.apart_tasks && queue.facts->processors * 2 > tuned.apart_grids;

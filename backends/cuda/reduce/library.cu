@@ -20,7 +20,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr size_t library_bytes = size_t{1} << 20;  // CUB asks for some 130 KB on 132 multiprocessors
+constexpr size_t library_bytes = size_t{1} << 20;  // CUB asks for some 130 KB on 132 SMs
 
 template <class Fold>
 struct to_partial {

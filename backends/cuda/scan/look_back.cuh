@@ -5,7 +5,7 @@
 //         over. For each digit of k to the base of 32 a warp reads that many boxes at once and joins the subtrees of
 //         its bits from them. Every mailbox has one value, whoever writes first.
 // Moves   every element once in and once out; a mailbox a leaf, through the L2
-// Limit   latencies of what a warp does with its leaf (staged.cuh), with 20 warps a multiprocessor; then the chain of
+// Limit   latencies of what a warp does with its leaf (staged.cuh), with 20 warps per SM; then the chain of
 //         waits, as long as k has digits: fewer digits to the base of 32 are faster than to the base of 2
 // Watch   blocks start in the order of their numbers, so whom a leaf waits for has started (mailbox.cuh). A subtree is
 //         handed over before its leaf waits for what it needs for its own results
@@ -32,8 +32,7 @@ struct scanned {
 template <class K>
 constexpr int scan_warps = 4;
 template <class K>
-constexpr int scan_blocks = sizeof(typename K::element) == 8 ? 2
-                                                             : 4;  // of a multiprocessor: registers for a leaf a warp
+constexpr int scan_blocks = sizeof(typename K::element) == 8 ? 2 : 4;  // per SM: registers for a leaf a warp
 
 // Waits for the mailboxes of the threads that want one.
 template <class P>

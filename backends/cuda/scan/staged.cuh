@@ -17,7 +17,7 @@ namespace lockstep::cuda {
 template <class K>
 constexpr int leaf_warps = sizeof(typename K::element) == 8 ? 2 : 4;
 template <class K>
-constexpr int leaf_blocks_each = sizeof(typename K::element) == 2 ? 8 : 5;  // of a multiprocessor
+constexpr int leaf_blocks_each = sizeof(typename K::element) == 2 ? 8 : 5;  // per SM
 template <class K>
 __host__ __device__ inline size_t bytes_of_leaf(int rows_a_leaf) {
   const size_t groups = K::ordered ? static_cast<size_t>(rows_a_leaf) * sizeof(double) * 17 : 0;

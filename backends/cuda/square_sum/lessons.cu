@@ -4,8 +4,8 @@
 // Idea    one step of the walk a row: who reads which elements, and how a block's 256
 //         partial sums become one
 // Moves   n elements read once; partial sums 8 to 24 bytes each; 1 fma an element
-// Limit   B1-B3 the latency of one thread or one multiprocessor; B4-B7 at 32 blocks,
-//         32 multiprocessors; with a full grid memory reads
+// Limit   B1-B3 the latency of one thread or one SM; B4-B7 at 32 blocks,
+//         32 SMs; with a full grid memory reads
 // Watch   float rows add in an order of their own (launch geometry decides it); integer
 //         rows are exact. Element index in 64 bits
 // Source  M. Harris, Optimizing Parallel Reduction in CUDA; CUDA C++ Programming Guide,

@@ -32,7 +32,7 @@ struct marched_job {
 // Rows of a thread, which share the taps between them.
 template <int R>
 constexpr int rows_of = R <= 4 ? 2 : 1;
-// Blocks a multiprocessor, as registers allow.
+// Blocks per SM, as registers allow.
 template <class T, int R>
 constexpr int resident = sizeof(T) == 4 ? (R <= 2   ? 8
                                            : R <= 4 ? 5

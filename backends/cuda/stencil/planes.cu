@@ -4,7 +4,7 @@
 //         and of the taps across rows a window of 8 + 2r elements waits in registers.
 // Moves   bytes written once, read once and (P + 2r) / P times from L2, P rows a block; an output of rank 2 loads
 //         2r + 1 + 2r / 8 elements from shared memory
-// Limit   shared memory: r = 4 takes 10 words an output, of which a multiprocessor loads 32 a cycle: 0.7 times a
+// Limit   shared memory: r = 4 takes 10 words an output, of which an SM loads 32 a cycle: 0.7 times a
 //         copy's time
 // Watch   src may start anywhere in 16 bytes; rows are packed in the tile whatever their strides
 // Source  this repository; figures in tests/results/tries.md
@@ -33,7 +33,7 @@ struct row_cut {
 };
 
 // R: the radius of rank 2; 0: rank 1, of any radius, whose rows are not each other's neighbours.
-// Blocks a multiprocessor: said, so that ptxas keeps loads ahead of their use; left alone it saves registers.
+// Blocks per SM: said, so that ptxas keeps loads ahead of their use; left alone it saves registers.
 template <class T, int R>
 __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
     stencil_planes(const __grid_constant__ sweep<T> s, const __grid_constant__ taps<T, most_taps> t,
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 4 : 3)
   }
 }
 
-// Rows of a tile: as many as leave room for six tiles a multiprocessor, at least 16 where two fit. 0: not even 8.
+// Rows of a tile: as many as leave room for six tiles per SM, at least 16 where two fit. 0: not even 8.
 int rows_of_tile(const stencil_tuning& tuned, size_t row_bytes, int halo, size_t most) {
   const auto rows = [&](size_t bytes) {
     const int fit = static_cast<int>(std::min<size_t>(bytes / row_bytes, 1 << 20)) - halo;
@@ -190,7 +190,7 @@ lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
     cut.out_x = static_cast<int32_t>(s.out[2]);
     cut.packed = cut.src_stride == cut.x || cut.n == 1;
     cut.a_row = divider(cut.out_x);
-    // Tiles for every multiprocessor, where there is work for them.
+    // Tiles for every SM, where there is work for them.
     const int64_t share =
         ceil_div(cut.out * cut.batch, queue.facts->processors * queue.facts->tuned.stencils.planes_tiles * together) *
         together;

@@ -5,7 +5,7 @@
 //         memory, every coefficient from the memory whose price the row shows
 // Moves   bytes read (block + 2r) / block times, written once; 2r + 1 shared loads an output
 // Limit   shared-memory loads and issue slots, then one wave of small blocks: at 32
-//         threads a multiprocessor holds 32 blocks, half of its threads
+//         threads an SM holds 32 blocks, half of its threads
 // Watch   __constant__ is one array for the whole module: see slot below. Folded sums
 //         have other bits
 // Source  ladder rows C2 and C3; published on a K40 with 32 threads: the read-only cache takes

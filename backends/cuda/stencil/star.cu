@@ -9,7 +9,7 @@
 // Moves   bytes written once, read once and, for the halos of tile and chunk, again
 //         from L2: (16 + 2r) / 16 in y, (128 + 2r) / 128 in x (f32, 3-D)
 // Limit   0.71 of copy (512 cubed, r = 4, f32): DRAM traffic is the copy's, but one
-//         block of 16 warps a multiprocessor, all its registers, cannot hide shared
+//         block of 16 warps per SM, all its registers, cannot hide shared
 //         memory's latency, the copies' and the barrier's (issue slots 0.65 used)
 // Watch   partial sums need compile-time indices; the copies' addresses are worked out
 //         once a tile: doing it once a plane took as many instructions as the sums

@@ -6,7 +6,7 @@
 // Moves   each element in once and out once a pass; tiles overlap by twice the sweeps, chunks of planes by as much; 7
 // fma
 //         a point and sweep
-// Limit   latency: one block a multiprocessor waits at a barrier a plane, and the faces' boxes take their share; 512
+// Limit   latency: one block per SM waits at a barrier a plane, and the faces' boxes take their share; 512
 // cubed
 //         in f64 is 1.3 times as fast as single sweeps, in f32 no faster
 // Watch   a boundary folds in every sweep, not once before the first: boxes in shared memory take the results near the

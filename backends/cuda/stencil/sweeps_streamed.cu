@@ -34,7 +34,7 @@ constexpr int vector = 16 / static_cast<int>(sizeof(T));
 template <class T>
 constexpr int tile_room = warps* warp_bytes / 2 / static_cast<int>(sizeof(T));
 
-// Blocks a multiprocessor: registers for the partial sums of so many sweeps, and about 70 for the rest.
+// Blocks per SM: registers for the partial sums of so many sweeps, and about 70 for the rest.
 constexpr int blocks_of(int radius, int depth) {
   const int sums = 8 * of_lane * radius * depth;
   return sums > 100 ? 2 : sums > 64 ? 3 : sums > 40 ? 4 : 5;

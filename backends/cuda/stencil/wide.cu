@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(block)
 }
 
 // The same for rows that are long and aligned alike: one vector a thread, no index
-// arithmetic to speak of, and few registers, so that a multiprocessor is full. Blocks
+// arithmetic to speak of, and few registers, so that an SM is full. Blocks
 // at a row's ends fold every tap.
 template <class T, int R, bool FOLD, int BLOCK>
 __global__ void __launch_bounds__(BLOCK, (R <= 4 ? resident_threads : resident_threads / 2) / BLOCK)

@@ -17,7 +17,7 @@
 //                    if there is one: the values of several short sequences, each of a group with Q quads a thread
 //   column<C>(d, at, n, room, means)
 //                    if there is one: a leaf of C neighbouring sequences, by a block
-//   blocks           of a multiprocessor, which its registers must leave room for; 0: any number
+//   blocks           per SM, which a thread's registers must leave room for; 0: any number
 //   store(d, s, value, length), store_empty(d, s)
 #pragma once
 

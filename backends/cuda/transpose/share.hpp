@@ -1,4 +1,4 @@
-// share.hpp - how much of a multiprocessor's memory blocks of tiles take, and how many of them are under way.
+// share.hpp - how much of an SM's memory blocks of tiles take, and how many of them are under way.
 #pragma once
 
 #include <algorithm>

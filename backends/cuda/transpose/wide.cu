@@ -14,7 +14,7 @@ lockstep_status launch_kernel(lockstep_queue& queue, const wide_plan& plan) {
   static_assert(tile <= static_cast<size_t>(bytes_under_way));
   const auto kernel = transpose_wide<bytes, tall, broad, threads, how, kept>;
   size_t shared = wide_shared_bytes<bytes, tall, broad, how>;
-  // Fewer tiles than multiprocessors are under way at once in any case.
+  // Fewer tiles than SMs are under way at once in any case.
   const bool few = plan.tiles <= static_cast<uint32_t>(queue.facts->processors);
   if (const lockstep_status status = few ? allow_shared(queue, kernel, shared)
                                          : share_memory(queue, kernel, how == tile_reads::units, tile, &shared);

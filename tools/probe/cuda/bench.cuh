@@ -1,4 +1,4 @@
-// bench.cuh - how the CUDA probes measure: cycles of one block by the multiprocessor's
+// bench.cuh - how the CUDA probes measure: cycles of one block by the SM's
 // own clock, milliseconds of a launch by events. Every probe kernel leaves an outcome a
 // block; its sum is compared with the host's.
 #pragma once

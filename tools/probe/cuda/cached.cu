@@ -4,7 +4,7 @@
 //         a kernel parameter
 //         E5: the same patterns through ld.global.nc, and through plain loads that L1 keeps;
 //         tables of byte offsets, which two additions make addresses
-// Moves   what fits the caches of one multiprocessor
+// Moves   what fits the caches of one SM
 // Limit   constant cache: one word a cycle for all lanes; L1: one line's sectors a cycle
 // Watch   an index that is the same for all lanes becomes a uniform load, which takes
 //         another path; an index times 4 plus a base is one wide multiply-add, which is

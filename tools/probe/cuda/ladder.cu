@@ -1,6 +1,6 @@
 // ladder.cu - E10: latency and bandwidth of every space, on one scale.
 // Idea    latency: one lane follows a chain whose next address is the value just read;
-//         bandwidth: all multiprocessors stream, as wide as the space allows
+//         bandwidth: all SMs stream, as wide as the space allows
 // Moves   a chain of 128-byte lines, 4 KiB to 1 GiB; streams of one space at a time
 // Limit   latency: what the space answers in; bandwidth: its own width
 // Watch   a chain that starts again at its first line finds the lines of its last run in

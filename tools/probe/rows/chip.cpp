@@ -1,4 +1,4 @@
-// chip.cpp - rows about a whole multiprocessor and the whole chip: E1, E10, E13, E14, E15.
+// chip.cpp - rows about a whole SM and the whole chip: E1, E10, E13, E14, E15.
 
 #include "../predict.hpp"
 #include "../probe.hpp"
@@ -160,12 +160,12 @@ void e10(row& out, const readings& all) {
   out.judge("latency of global over shared", "times", value("latency, global") / value("latency, shared"),
             between(15, 45).by("the same measurements: 19 to 35 cycles against 400 to 1000"), between(80, 120));
   const std::string chip = format_text(" x {:g} multiprocessors x {:.3g} GHz", processors, clock);
-  // Widths a cycle and multiprocessor: 128 lanes of three operands; 128 bytes; 128 bytes.
+  // Widths a cycle and SM: 128 lanes of three operands; 128 bytes; 128 bytes.
   out.judge(all.find("E10", "bandwidth, register"),
             about(clock * processors * 128 * 12, 0.15).by("128 lanes x 3 operands x 4 bytes" + chip));
   out.judge(all.find("E10", "bandwidth, shared"), about(clock * processors * 128, 0.15).by("128 bytes" + chip));
   out.judge(all.find("E10", "bandwidth, L1"), about(clock * processors * 128, 0.15).by("128 bytes" + chip));
-  // 64 bytes a cycle and multiprocessor are what the L1 can take in.
+  // 64 bytes a cycle and SM are what the L1 can take in.
   out.judge(all.find("E10", "bandwidth, L2"),
             between(0.25 * clock * processors * 64, clock * processors * 64)
                 .by("a quarter to all of 64 bytes" + chip + ": what the L1s take in"));
@@ -182,7 +182,7 @@ void e10(row& out, const readings& all) {
   for (const measured* m : all.series("E10", "latency by working set")) {
     plot.points.push_back({m->x, m->value, {}});
   }
-  // L1 is what the multiprocessor's array has left beside shared memory: none is used here.
+  // L1 is what the SM's array has left beside shared memory: none is used here.
   plot.marks = {{all.fact("shared_bytes_a_processor"), "L1"}, {all.fact("l2_bytes"), "L2"}};
   double falls = NAN;
   for (const point& p : plot.points)
