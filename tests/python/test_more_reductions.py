@@ -1,5 +1,6 @@
 """Counts, any, all, products and reductions without NaNs, beside NumPy and the definition in code."""
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -31,6 +32,25 @@ def test_truths_and_extremes_as_numpy(dtype, axis):
         if dtype != "?":
             got, want = getattr(ls, name)(x, axis), getattr(np, name)(x, axis)
             assert np.array_equal(got, want, equal_nan=dtype[0] == "f"), name
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u1", "?"])
+def test_nanmean_is_numpys(dtype):
+    draw = np.random.default_rng(8)
+    x = draw.integers(0, 2 if dtype == "?" else 100, (5, 7, 3)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[1, 2, :], x[4, :, 1], x[0] = np.nan, np.nan, np.nan
+    mask = draw.random((7, 3)) < 0.7
+    for axis in (None, 0, 1, (0, 2)):
+        for where in (None, mask):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # NumPy's of sequences without a number
+                want = np.nanmean(x.astype("f8"), axis, **({} if where is None else {"where": where}))
+            got = ls.nanmean(x, axis, where=where)
+            assert np.allclose(got, want, rtol=1e-6, equal_nan=True)
+            assert got.dtype == ("f4" if dtype in ("f2", "f4") else "f8")
+    assert ls.nanmean([1.0, float("nan"), 4.0]) == 2.5 and ls.nanmean(x, 1, keepdims=True).shape == (5, 1, 3)
+    assert ls.Context().nanmean(np.array([np.nan, 3.0])) == 3
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

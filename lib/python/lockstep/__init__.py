@@ -27,6 +27,7 @@ from ._filters import correlate, correlate_separable, uniform_filter
 from ._info import (BackendInfo, DeviceInfo, Digest, ModelInfo, RunInfo, TuningInfo, VariantInfo, backends, devices, empty, get_include,
                     get_library, last_run, model_info, record, spec, tuning_info, variants_of, verify)
 from ._stencils import correlate1d, laplace_weights, star
+from ._where import nanmean
 from .group import norms
 
 __version__ = _core.version
@@ -42,11 +43,11 @@ __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "
            "count_nonzero", "cummax", "cummin", "cumsum", "default_context", "devices", "digest", "dot", "empty", "erf",
            "exp", "expm1", "gelu", "gelu_tanh", "get_include", "get_library", "get_num_threads", "group", "l1_distance",
            "l1_norm", "laplace_weights", "last_run", "layer_norm", "log", "log1p", "log_softmax", "logsumexp",
-           "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmin", "nansum", "norm",
-           "normalize", "norms", "order", "permute", "permute_dims", "picked", "plan", "prod", "reciprocal", "record",
-           "release_stream", "rms_norm", "rsqrt", "segment_all", "segment_any", "segment_argmax", "segment_argmin",
-           "segment_count_nonzero", "segment_max", "segment_min", "segment_nanmax", "segment_nanmin", "segment_nansum",
-           "segment_norm", "segment_prod", "segment_square_sum", "segment_sum", "set_num_threads", "shuffle", "sigmoid",
-           "silu", "softmax", "softplus", "spec", "sqrt", "square_sum", "squared_distance", "star", "std", "stencil",
-           "sum", "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var", "variants", "variants_of",
-           "vdot", "vector_norm", "verify"]
+           "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmean", "nanmin", "nansum",
+           "norm", "normalize", "norms", "order", "permute", "permute_dims", "picked", "plan", "prod", "reciprocal",
+           "record", "release_stream", "rms_norm", "rsqrt", "segment_all", "segment_any", "segment_argmax",
+           "segment_argmin", "segment_count_nonzero", "segment_max", "segment_min", "segment_nanmax", "segment_nanmin",
+           "segment_nansum", "segment_norm", "segment_prod", "segment_square_sum", "segment_sum", "set_num_threads",
+           "shuffle", "sigmoid", "silu", "softmax", "softplus", "spec", "sqrt", "square_sum", "squared_distance",
+           "star", "std", "stencil", "sum", "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var",
+           "variants", "variants_of", "vdot", "vector_norm", "verify"]

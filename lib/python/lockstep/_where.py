@@ -1,6 +1,7 @@
 """`where` and `initial` of reductions: a copy with the value that changes nothing in place of elements that are left out, and one more join
 of each result with the first value. What is computed is computed by lockstep's own operations, so the bits are the same everywhere."""
 import re
+from collections.abc import Sequence
 from math import prod as product
 from typing import Any
 
@@ -28,6 +29,48 @@ def reduce(function: Any, x: Any, keywords: dict[str, Any]) -> Any:
             _none_empty(name, mask, keywords)
         x = space.where(mask, x, _number(space, x, _end(name, x) if extreme else _NEUTRAL[name]))
     return function(x, **keywords) if initial is None else _joined(space, function, name, x, initial, keywords)
+
+
+def nanmean(x: Any, axis: int | Sequence[int] | None = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None, out: Any = None,
+            **options: Any) -> Any:
+    """Take the mean of the elements that are no NaN, as `numpy.nanmean`.
+
+    Parameters
+    ----------
+    x : array of bool, integers or floats
+    axis : int or tuple of int, optional
+        The axes to reduce; by default all.
+    dtype : optional
+        Of the result, a float type: by default float64 of float64, integers and bool, else float32.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    where : array of bool, optional
+        Which elements count, broadcast to the shape of `x`.
+    out : array, optional
+        Array for the result, with its shape and dtype.
+    **options
+        `stream`, `context`, `backend`, `variant`, `check`, as for every operation.
+
+    Returns
+    -------
+    array
+        The array type of `x`. NaN where no element is a number.
+
+    Notes
+    -----
+    ``mean(x, where=x == x)``: the sum in double by the order of `sum`, +0.0 in place of a NaN, divided by the number of the others and rounded
+    once. Needs a copy of `x`.
+
+    Examples
+    --------
+    >>> ls.nanmean(np.array([[1.0, np.nan], [3.0, 6.0]]), axis=0)
+    array([2., 6.])
+    """
+    space, x = space_of(x)
+    if not is_integer(name_of_type(x)):
+        numbers = x == x
+        where = numbers if where is None else numbers & _mask(space, x, where)
+    return _core.mean(x, axis, dtype, keepdims=keepdims, where=where, out=out, **options)
 
 
 def _number(space: Any, x: Any, value: Any, dtype: Any = None) -> Any:
