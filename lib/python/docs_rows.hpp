@@ -186,8 +186,8 @@ array
 
 Notes
 -----
-``dtype="float64"`` gives the double that is rounded otherwise. A label outside of its row raises InvalidArgument. On CUDA
-it is Unsupported so far.
+``dtype="float64"`` gives the double that is rounded otherwise. A label outside of its row raises InvalidArgument; on
+CUDA that row's result is left as it was.
 
 Examples
 --------
