@@ -257,6 +257,7 @@ def python_page(folder, title):
 
     everything = public(folder / "__init__.py")
     section("Stencils by name, and filters", everything, "", "_stencils", "_filters")
+    section("Means without NaNs", everything, "", "_where")
     section("Digests", everything, "", "_digest")
     section("Contexts and scopes", everything, "", "_contexts")
     # Functions of each element are made by one function from their names.
