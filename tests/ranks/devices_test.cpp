@@ -101,7 +101,8 @@ TEST_F(Devices, PlanesOfManyProcesses) {
         lockstep_comm_info info{};
         info.size = sizeof info;
         ASSERT_EQ(lockstep_comm_get(m.comm, &info), LOCKSTEP_OK);
-        EXPECT_NE(std::string(info.data).find("staged"), std::string::npos);
+        const std::string data = info.data;  // three GPUs exchange by NCCL, if it is there
+        EXPECT_TRUE(data.find("staged") != data.npos || data.find("nccl") != data.npos) << data;
         EXPECT_NE(std::string(info.why).find("there are ranks of other processes"), std::string::npos) << info.why;
       },
       with);
