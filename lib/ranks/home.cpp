@@ -76,21 +76,24 @@ grid reduce_plan::flat_home(const lockstep_comm& comm) const {
   return made;
 }
 
-// Whether ranks share leaves of so many sequences that the one which is sent them would hold more than twice what it
-// does after a redistribution. Vectors that are added element by element are such sequences, of an element a rank.
+// Whether a leaf of each of many sequences is cut between ranks, and the rank that would be sent all of it would hold
+// more than twice what it holds after a redistribution. Vectors that are added element by element are such sequences:
+// each rank has one element of every sequence.
 bool reduce_plan::crowded(const lockstep_comm& comm) const {
   if (!by_leaves() || cut_axis < 0) return false;
-  int64_t sequence = 1, most = 1;
+  int64_t sequence = 1;
+  double most = 1;  // sequences of a block; not whole numbers, which absurd sizes would overflow
   for (const int k : reduced_axes) sequence *= src.shape[static_cast<size_t>(k)];
   if (src.parts[static_cast<size_t>(cut_axis)] <= order::leaves(sequence)) return false;
   for (const int k : kept_axes) {
     const auto& cuts = src.cuts[static_cast<size_t>(k)];
     int64_t longest = 0;
     for (size_t j = 1; j < cuts.size(); ++j) longest = std::max(longest, cuts[j] - cuts[j - 1]);
-    most *= longest;
+    most *= static_cast<double>(longest);
   }
   const grid even = flat_home(comm);
-  return most * std::min(sequence, leaf) > 2 * even.of(even.rank_of[0]).elements();
+  return most * static_cast<double>(std::min(sequence, leaf)) >
+         2 * static_cast<double>(even.of(even.rank_of[0]).elements());
 }
 
 void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
