@@ -155,6 +155,8 @@ class Formats(unittest.TestCase):
         file = bytearray(png(random.integers(0, 256, (20, 20, 3)), 2, 8, False, chunk(b"tRNS", bytes(6))))
         self.refused("x.png", file[:-1], "damaged", "the file ends too early", "get the file again")
         self.refused("x.png", file[:len(file) // 2], "in row ", "of 20", "the file ends too early")
+        wide = random.integers(0, 256, (1, 1000003, 1))  # libpng's own limit is a million
+        self.same(self.imported("y.png", png(wide, 0, 8)), wide[..., 0].astype("u1"), "wide")
         file[45] ^= 1  # in tRNS
         self.refused("x.png", file, "damaged", "CRC error")
 
@@ -177,6 +179,8 @@ class Formats(unittest.TestCase):
                 self.same(self.imported("x.jpg", file), read, (mode, options))
             self.refused("x.jpg", file[:-2], "damaged", "get the file again")
             self.refused("x.jpg", file[:-40], "damaged in row ", "of 40 near byte ")
+            at = file.index(b"\xFF\xC0") + 4
+            self.refused("x.jpg", file[:at] + b"\x0C" + file[at + 1:], "a kind of JPEG that is not read", "precision 12", "PNG")
             if mode == "CMYK":
                 self.refused("x.jpg", file, "CMYK", "convert it to RGB", options=("--as", "gray"))
 
@@ -275,14 +279,18 @@ class Formats(unittest.TestCase):
             self.same(got, wanted, file)
             np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted), err_msg=str(file))
         nan = np.nan
-        for file, wanted in ((b"a,b\n1,\n,4\n", [[1, nan], [nan, 4]]), (b'"a, b" "c"\n1 2\n', [[1, 2]]), (b"Wert;\xc3\x9c\n1;2\n", [[1, 2]]), (b"1\t\t3\n", [[1, nan, 3]])):
+        for file, wanted in ((b"a,b\n1,\n,4\n", [[1, nan], [nan, 4]]), (b'"a, b" "c"\n1 2\n', [[1, 2]]), (b"Wert;\xc3\x9c\n1;2\n", [[1, 2]]), (b"1\t\t3\n", [[1, nan, 3]]),
+                             (b",\n1,2\n", [[nan, nan], [1, 2]]), (b'"",(x)\n1,2\n', [[1, 2]]), ("年,Ü\n1,2\n".encode(), [[1, 2]])):
             self.same(self.imported("x.csv", file), np.array(wanted, "f8"), file)
         self.same(self.imported("x.csv", b"a,1\nb\n5,6\n", "--skip-lines", "2"), np.array([[5.0, 6]]), "skipped")
         self.same(self.imported("x.txt", b"a\r\nb\rc\nd", "--as", "lines"), np.array([0, 3, 5, 7, 8]), "lines")
 
     def test_tables_refused(self):
         for line, column, field in (("1,NA", 2, "NA"), ("50%,1", 1, "50%"), ("12:30,1", 1, "12:30"), ("NA,NA", 1, "NA"), ("1,x", 2, "x"), ("+-5,1", 1, "+-5"),
-                                    ("1_0,2", 1, "1_0"), ("1 2,3", 1, "1 2"), ("$5,1", 1, "$5"), ("0x10,1", 1, "0x10"), ("id,2019", 1, "id")):
+                                    ("1_0,2", 1, "1_0"), ("1 2,3", 1, "1 2"), ("$5,1", 1, "$5"), ("0x10,1", 1, "0x10"), ("id,2019", 1, "id"), ('"1","2"', 1, '"1"'),
+                                    ("(5),(6)", 1, "(5)"), ("\u22125,\u22123", 1, "\u22125"), ("\u20ac5,\u20ac6", 1, "\u20ac5"), ("\u2014,\u2014", 1, "\u2014"),
+                                    ("\xa05,\xa06", 1, "\xa05"), ("\uff15,\uff16", 1, "\uff15"), ("TRUE,FALSE", 1, "TRUE"), ("#N/A,1", 1, "#N/A"),
+                                    ("2,#DIV/0! # c", 2, "#DIV/0!"), ("1.#INF,1", 1, "1.#INF")):
             self.refused("x.csv", f"{line}\n3,4\n".encode(), f'line 1, field {column}: "{field}" is no number', "--skip-lines")
             self.refused("x.csv", f"a,b\n\n# c\r\n7,8\r{line}\n3,4\n".encode(), f'line 5, field {column}: "{field}" is no number')
         self.refused("x.csv", b"1,5;2,5\n", '"1,5"', "write decimals with a point")

@@ -27,12 +27,15 @@ struct decoder {
   bool arithmetic = false;  // arithmetic coding, which has no least number of bits a block
   // Where it fails.
   int64_t row = -1;
-  size_t left = 0;  // bytes that were not read yet
+  size_t left = 0;       // bytes that were not read yet
+  bool unknown = false;  // a kind of JPEG that libjpeg was not built for
 };
 
 [[noreturn]] void on_error(j_common_ptr common) {
   auto* d = reinterpret_cast<decoder*>(common->err);
   common->err->format_message(common, d->text);
+  for (const int code : {JERR_BAD_PRECISION, JERR_SOF_UNSUPPORTED, JERR_ARITH_NOTIMPL, JERR_NOT_COMPILED})
+    d->unknown |= common->err->msg_code == code;
   const jpeg_source_mgr* const source = reinterpret_cast<j_decompress_ptr>(common)->src;
   d->left = source != nullptr ? source->bytes_in_buffer : 0;
   std::longjmp(d->back, 1);
@@ -79,6 +82,7 @@ bool decode(std::string_view bytes, decoder& d, unsigned char* rows) {
 }
 
 [[noreturn]] void damaged(const std::string& name, std::string_view bytes, const decoder& d) {
+  if (d.unknown) fail("{}: a kind of JPEG that is not read ({}); save it as PNG", name, d.text);
   const std::string place = d.row >= 0 ? format_text(" in row {} of {}", d.row, d.height) : "";
   fail("{}: damaged{} near byte {}: {}; get the file again, or save it as PNG", name, place, bytes.size() - d.left,
        d.text);

@@ -91,6 +91,7 @@ bool decode(decoder& d, unsigned char* rows) {
   }
   png_set_read_fn(png, &d, on_read);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // not a million; make_picture limits the pixels
   read_header(png, info, d);
   if (rows != nullptr) read_rows(png, info, d, rows);
   png_destroy_read_struct(&png, &info, nullptr);

@@ -34,16 +34,41 @@ bool number(std::string_view text, double& value) {
   return true;
 }
 
-// A name of a column, not a value that is written oddly (50%, 12:30, NA).
+constexpr std::string_view quotes = "\"'()[]{}";
+
+bool is_blank(std::string_view field) { return field.find_first_not_of(quotes) == std::string_view::npos; }
+
+// A name of a column, not a value that is written oddly (50%, 12:30, "5", (5), NA, TRUE).
 bool is_word(std::string_view field) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto same = [](char a, char b) { return (a | 0x20) == b; };
-  for (const std::string_view missing : {"na", "n/a", "null", "none", "nil", "missing"})
-    if (std::equal(field.begin(), field.end(), missing.begin(), missing.end(), same)) return false;
+  if (is_blank(field)) return false;
+  const size_t begin = field.find_first_not_of(quotes);
+  field = field.substr(begin, field.find_last_not_of(quotes) - begin + 1);
+  for (const std::string_view value : {"na", "n/a", "null", "none", "nil", "missing", "true", "false"})
+    if (std::equal(field.begin(), field.end(), value.begin(), value.end(), same)) return false;
+  // In UTF-8 these begin signs, no letters: U+0080 to U+00BF (no-break space), U+2000 to U+2FFF (minus, dash, euro),
+  // U+FF00 to U+FF3F (wide digits).
+  for (const std::string_view sign : {"\xC2", "\xE2", "\xEF\xBC"})
+    if (field.starts_with(sign)) return false;
   double value;
-  return (is_letter(field[0]) || field[0] == '_' || field[0] == '"' || field[0] == '\'' || field[0] == '(' ||
-          static_cast<unsigned char>(field[0]) >= 0x80) &&
+  return (is_letter(field[0]) || field[0] == '_' || static_cast<unsigned char>(field[0]) >= 0x80) &&
          !number(field, value);
+}
+
+// The line up to its comment. Spreadsheets write errors, and old C libraries infinities, with a # of their own.
+std::string_view without_comment(std::string_view line) {
+  constexpr std::string_view values[] = {"N/A", "DIV/0!", "VALUE!", "REF!", "NAME?", "NUM!", "NULL!"};
+  constexpr std::string_view numbers[] = {"INF", "QNAN", "SNAN", "IND"};  // 1.#INF
+  size_t at = line.find('#');
+  for (; at != std::string_view::npos; at = line.find('#', at + 1)) {
+    const auto follows = [&](std::string_view value) { return line.substr(at + 1).starts_with(value); };
+    const bool dotted = at > 0 && line[at - 1] == '.';
+    if (std::none_of(std::begin(values), std::end(values), follows) &&
+        !(dotted && std::any_of(std::begin(numbers), std::end(numbers), follows)))
+      break;
+  }
+  return line.substr(0, at);
 }
 
 // What separates the fields of a file, as its first line shows; ' ' for white space.
@@ -91,12 +116,13 @@ array read_table(const std::string& name, std::string_view bytes, int64_t skip_l
   while (begin < bytes.size()) {
     std::string_view line = next_line(bytes, begin);
     if (++line_number <= skip_lines) continue;
-    line = line.substr(0, line.find('#'));
+    line = without_comment(line);
     if (trimmed(line).empty() && (separator != '\t' || line.find('\t') == std::string_view::npos)) continue;
     if (separator == 0) separator = separator_of(line);
     split(line, separator, fields);
-    const bool names = first && std::all_of(fields.begin(), fields.end(),
-                                            [](std::string_view field) { return field.empty() || is_word(field); });
+    const bool names = first && std::any_of(fields.begin(), fields.end(), is_word) &&
+                       std::all_of(fields.begin(), fields.end(),
+                                   [](std::string_view field) { return is_blank(field) || is_word(field); });
     first = false;
     if (names) {
       separator = 0;  // names may have spaces or commas of their own
