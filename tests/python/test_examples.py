@@ -68,7 +68,7 @@ def test_the_reference_has_every_public_name():
     assert set(ls.__all__) - headings - aliases == {"group", "plan", "order", "norms"} and "group.norms" in headings and "## Plans" in page
     assert set(ls.plan.__all__) - listed["plan"] == {"Plan"} and "Plan" in headings
     assert set(ls.group.__all__) - listed["group"] - {h.removeprefix("group.") for h in headings if h.startswith("group.")} == {"GroupPlan"}
-    for module in ("torch", "jax", "ranks"):
+    for module in ("torch", "jax", "ranks", "distributed"):
         named = reference.public(folder / f"{module}.py")
         assert named and not [n for n in named if f"{module}.{n}" not in headings], module
     empty = [h for h, text in re.findall(r"^### `([^`]*)`\n\n(.*)", page, re.M) if not text.strip() or text.startswith("#")]

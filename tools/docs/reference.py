@@ -285,4 +285,5 @@ def python_page(folder, title):
     section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax", "_jax_functions")
     each_element("jax", "_jax_functions.py", "with a gradient")
     section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks")
+    section("Many ranks of PyTorch: lockstep.distributed", public(folder / "distributed.py"), "distributed.", "distributed", "_distributed_work")
     return "\n\n".join(out) + "\n"

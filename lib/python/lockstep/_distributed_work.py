@@ -36,11 +36,11 @@ class Work:
         """A future of PyTorch, of the first tensor."""
         x = self._tensors[0]
         if self._host is None:
-            future: Any = torch.futures.Future(devices=[x.device])
+            future: torch.futures.Future[Tensor] = torch.futures.Future(devices=[x.device])
             with torch.cuda.stream(_beside(x.device)):
                 future.set_result(x)
-            return future  # type: ignore[no-any-return]
-        later: Any = torch.futures.Future()
+            return future
+        later: torch.futures.Future[Tensor] = torch.futures.Future()
 
         def done(host: Future[None]) -> None:
             failure = host.exception()
@@ -50,7 +50,7 @@ class Work:
                 later.set_exception(failure)
 
         self._host.add_done_callback(done)
-        return later  # type: ignore[no-any-return]
+        return later
 
 
 _streams: dict[torch.device, Any] = {}
