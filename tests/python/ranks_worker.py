@@ -154,6 +154,27 @@ def solvers(comm):
     fails(comm, lambda broken: comm.halo(ghosts[1:] if broken else ghosts, grid, (1, 1)), ls.InvalidArgument, lr.RankFailed, "field 0 has the shape")
 
 
+def plans(comm):
+    """A halo, a transpose and sums go on while the program computes."""
+    x = RNG.standard_normal((37, 50))
+    for grid in grids(x.shape):
+        mine, turned = comm.box(grid).slices, lr.Grid((50, 37), (size, 1))
+        u = np.pad(x[mine], ((2, 2), (3, 3)))
+        planned = halo, turn, total = comm.plan("halo", u, grid, (2, 3)), comm.plan("permute", x[mine], grid, (1, 0), turned), comm.plan("reduce", "sum", x[mine], grid, 0)
+        for times in range(3):
+            for plan in planned:
+                plan.start()
+            while not turn.test():
+                pass
+            same(total.wait(), ls.sum(x, axis=0), "plans", grid)
+            same(turn.wait(), x.T[comm.box(turned).slices], "plans", grid)
+            halo.wait()
+            if 0 not in comm.box(grid).shape:
+                same(u, np.pad(x, ((2, 2), (3, 3)), "wrap")[tuple(slice(s.start, s.stop + 2 * w) for s, w in zip(mine, (2, 3)))], "plans", grid)
+        for plan in planned:
+            plan.close()
+
+
 def fails(comm, call, local, others, *texts):
     """call(broken) fails on the last rank, and on the others because of it."""
     broken = rank == size - 1
@@ -318,6 +339,7 @@ with lr.Comm(world) as comm:
     stencils(comm)
     kept(comm)
     solvers(comm)
+    plans(comm)
     errors(comm)
     if size > 2:
         wrong_twice(comm)

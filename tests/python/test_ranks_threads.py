@@ -1,6 +1,7 @@
 """lockstep.ranks between threads of this process (threads_mpi.py stands in for mpi4py): arrays of the host, and of a device where one is."""
 import importlib.util
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import lockstep.ranks as lr
 
 GPU = any(b.name == "cuda" and b.usable for b in ls.backends())
 RNG = np.random.default_rng(9)
+SMALL = RNG.standard_normal((6, 5))
 WHOLE = {dtype: (RNG.standard_normal((37, 50, 6)) * 9).astype(dtype) for dtype in ("f4", "f8", "i4")}
 
 
@@ -133,3 +135,185 @@ def test_device_blocks_come_in_their_streams_order():
                 comm.reduce("sum", x.requires_grad_(), lr.Grid(x.shape, (1,)))
 
     on_ranks(1, work)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("place", PLACES)
+def test_plans_run_while_the_program_computes(place, ranks):
+    to_place = DEVICE.get(place, lambda x: x)
+
+    def work(mpi):
+        with lr.Comm(mpi, backend=None if place == "numpy" else "cuda") as comm:
+            whole, other = WHOLE["f8"], WHOLE["f8"][::-1].copy()
+            grid, to = lr.Grid(whole.shape, (ranks, 1, 1)), lr.Grid((6, 37, 50), (1, ranks, 1))
+            mine, width = comm.box(grid).slices, (2, 0, 1)
+            x, y = to_place(whole[mine]), to_place(other[mine])
+            fields = [to_place(np.pad(whole[mine], [(w, w) for w in width])) for _ in range(2)]
+            halo, turn = comm.plan("halo", fields, grid, width), comm.plan("permute", x, grid, axes=(2, 0, 1), to=to)
+            total, dot = comm.plan("reduce", "sum", x, grid, 0), comm.plan("reduce", "dot", x, grid, other=y)
+            moments, digest = comm.plan("mean_var", x, grid, (0, 2), correction=1), comm.plan("digest", x, grid)
+            several = comm.plan("reduce_several", [("dot", x, y), ("square_sum", x)], grid)
+            plans = [halo, turn, total, dot, moments, digest, several]
+            for times in range(3):
+                here, a, b = (x, whole, other) if times < 2 else (y, other, whole)
+                for plan in plans:  # all at once, with the arrays of the plan or others
+                    if times < 2 or plan is halo:
+                        plan.start()
+                    elif plan is several:
+                        plan.start(terms=[("dot", y, x), ("square_sum", y)])
+                    else:
+                        plan.start(x=here, **({"other": x} if plan is dot else {}))
+                while not several.test():
+                    pass
+                order = plans if times else reversed(plans)
+                results = {id(plan): plan.wait() for plan in order}
+                kind = type(x)
+                assert results[id(halo)] is None
+                padded = np.pad(whole, [(w, w) for w in width], "wrap")[tuple(slice(s.start, s.stop + 2 * w) for s, w in zip(mine, width))]
+                for field in fields:
+                    same(field, padded, kind, "halo")
+                same(results[id(turn)], ls.permute(a, (2, 0, 1))[comm.box(to).slices], kind, "permute")
+                same(results[id(total)], ls.sum(a, axis=0), kind, "sum")
+                same(results[id(dot)], ls.dot(a, b), kind, "dot")
+                for got, want in zip(results[id(moments)], ls.mean_var(a, (0, 2), correction=1)):
+                    same(got, want, kind, "mean_var")
+                assert results[id(digest)] == ls.digest(a)
+                same(results[id(several)], comm.reduce_several([("dot", here, y if times < 2 else x), ("square_sum", here)], grid), kind, "several")
+            same(total(x=y), ls.sum(other, axis=0), kind, "start and wait")
+            total.start()
+            same(comm.reduce("sum", x, grid), ls.sum(whole), kind, "a call while a plan runs")
+            same(total.wait(), ls.sum(other, axis=0), kind, "the arrays that were given last")
+            turn.close()
+            turn.close()
+            total.start()  # and the communicator ends
+
+    on_ranks(ranks, work)
+
+
+def test_ghosts_around_a_single_row():
+    def work(mpi):
+        with lr.Comm(mpi) as comm:
+            whole = np.arange(10.0).reshape(2, 5)
+            for parts, width in ((2, 1), (1, 2)), ((1, 2), (1, 0)), ((2, 1), (0, 1)):
+                grid = lr.Grid(whole.shape, parts)
+                around = [(w, w) for w in width]
+                u = np.pad(whole[comm.box(grid).slices], around)
+                comm.halo(u, grid, width)
+                want = np.pad(whole, around, "wrap")
+                same(u, want[tuple(slice(s.start, s.stop + 2 * w) for s, w in zip(comm.box(grid).slices, width))], np.ndarray, parts, width)
+
+    on_ranks(2, work)
+
+
+def test_a_plan_waits_for_no_other_rank():
+    asked, came = threading.Event(), threading.Event()
+
+    def work(mpi):
+        with lr.Comm(mpi) as comm:
+            rank, grid = comm.rank, lr.Grid((8,), (2,))
+            u = np.full(6, -1.0)
+            u[1:5] = np.arange(4.0) + 4 * rank
+            halo = comm.plan("halo", u, grid, (1,))
+            if rank == 0:
+                halo.start()
+                assert not halo.test() and not halo.test()
+                asked.set()
+                assert came.wait(60)
+                while not halo.test():
+                    pass
+            else:
+                assert asked.wait(60)
+                halo.start()
+                halo.test()
+                came.set()
+            halo.wait()
+            assert u.tolist() == ([7, 0, 1, 2, 3, 4] if rank == 0 else [3, 4, 5, 6, 7, 0])
+
+    on_ranks(2, work)
+
+
+def test_what_fails_in_a_plan_is_told():
+    def work(mpi):
+        with lr.Comm(mpi) as comm:
+            rank, grid = comm.rank, lr.Grid((6, 5), (3, 1))
+            whole = SMALL
+            block = whole[comm.box(grid).slices]
+            with pytest.raises(ls.InvalidArgument if rank == 1 else lr.RankFailed, match="name is 'average'"):
+                comm.plan("average" if rank == 1 else "reduce", "sum", block, grid)
+            with pytest.raises(TypeError if rank == 1 else lr.RankFailed, match="missing a required argument"):
+                comm.plan("reduce", "sum", block, **({} if rank == 1 else {"grid": grid}))
+            with pytest.raises(ls.InvalidArgument if rank == 1 else lr.RankFailed, match="has the shape"):
+                comm.plan("reduce", "sum", block[:, 1:] if rank == 1 else block, grid)
+            plan = comm.plan("reduce", "sum", block, grid)
+            with pytest.raises(ls.InvalidArgument, match="has not been started"):
+                plan.wait()
+            with pytest.raises(ls.InvalidArgument, match="has not been started"):
+                plan.test()
+            plan.start()
+            with pytest.raises(ls.InvalidArgument, match="was started before; call wait first"):
+                plan.start()
+            same(plan.wait(), ls.sum(whole), np.ndarray)
+            for wrong, text in ({"x": block[:, 1:]}, "has the shape"), ({"x": block.astype("f4")}, "are not those of the plan"), ({"blocks": block}, "was planned with x"):
+                with pytest.raises(ls.InvalidArgument if rank == 1 else lr.RankFailed, match=text if rank == 1 else "rank 1: "):
+                    plan.start(**wrong if rank == 1 else {"x": block})
+                    plan.wait()
+                with pytest.raises(ls.InvalidArgument if rank == 1 else lr.RankFailed):
+                    comm.synchronize()
+                same(plan(x=block), ls.sum(whole), np.ndarray, "after a failure")
+            comm.synchronize()
+            huge = comm.plan("reduce", "sum", np.full(block.shape, 2**62), grid)
+            huge.start()
+            with pytest.raises(ls.Overflow):
+                huge.wait()
+            with pytest.raises(ls.Overflow):
+                huge()
+        with pytest.raises(ls.InvalidArgument, match="communicator is closed"):
+            plan.start()
+        with pytest.raises(ls.InvalidArgument, match="communicator is closed"):
+            comm.plan("reduce", "sum", block, grid)
+
+    on_ranks(3, work)
+
+
+def gpus():
+    if not GPU or not present("torch"):
+        return 0
+    import torch
+    return torch.cuda.device_count()
+
+
+@pytest.mark.skipif(gpus() < 2, reason="fewer than two GPUs, or no PyTorch")
+@pytest.mark.parametrize("data", ["nccl", "staged"])
+def test_blocks_of_several_gpus(data):
+    """By nccl nothing of a block goes through the host."""
+    import torch
+    ranks = min(4, gpus())
+
+    def work(mpi):
+        device = torch.device("cuda", mpi.Get_rank())
+        torch.cuda.set_device(device)
+        with lr.Comm(mpi, backend=f"cuda:{device.index}", data=data) as comm:
+            assert comm.planes[0] == data, comm.planes
+            for dtype, whole in WHOLE.items():
+                grid, to = lr.Grid(whole.shape, (ranks, 1, 1)), lr.Grid((6, 37, 50), (1, ranks, 1))
+                x = torch.from_numpy(whole[comm.box(grid).slices].copy()).to(device)
+                turn, total = comm.plan("permute", x, grid, (2, 0, 1), to), comm.plan("reduce", "sum", x, grid, 0)
+                turn.start()
+                total.start()
+                same(turn.wait(), ls.permute(whole, (2, 0, 1))[comm.box(to).slices], torch.Tensor, data, dtype)
+                same(total.wait(), ls.sum(whole, axis=0), torch.Tensor, data, dtype)
+
+    on_ranks(ranks, work)
+
+
+def test_how_data_goes():
+    def work(mpi):
+        with lr.Comm(mpi) as comm:
+            assert comm.planes[0] == "staged" and isinstance(comm.planes[1], str)
+        with pytest.raises(ls.InvalidArgument if comm.rank == 0 else lr.RankFailed, match="data is 5"):
+            lr.Comm(mpi, data=5 if comm.rank == 0 else None)
+        for wrong, error in ("carrier pigeon", ls.InvalidArgument), ("nccl", ls.Unsupported):
+            with pytest.raises(error):
+                lr.Comm(mpi, data=wrong)
+
+    on_ranks(2, work)

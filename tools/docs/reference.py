@@ -284,6 +284,6 @@ def python_page(folder, title):
     each_element("torch", "_torch_functions.py", "with a gradient that is computed in double")
     section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax", "_jax_functions")
     each_element("jax", "_jax_functions.py", "with a gradient")
-    section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks")
+    section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks", "_ranks_plan")
     section("Many ranks of PyTorch: lockstep.distributed", public(folder / "distributed.py"), "distributed.", "distributed", "_distributed_work")
     return "\n\n".join(out) + "\n"

@@ -24,6 +24,7 @@ class Block:
     dtype: str
     itemsize: int
     stream: int | None = None  # of device data: the current one of the array's library
+    ghosts: bool = False  # whether there is memory around it, so that its strides count even where it has one element
 
     @property
     def size(self) -> int:
@@ -41,7 +42,7 @@ class Block:
     def as_c(self) -> Any:
         part = c.Part(data=self.address if self.size else None)
         for k, (stride, n) in enumerate(zip(self.strides, self.shape)):
-            part.strides[k] = stride if n > 1 else 1  # that of one element says nothing, but C reads it
+            part.strides[k] = stride if n > 1 or self.ghosts else 1  # that of one element says nothing, but C reads it
         return part
 
 

@@ -49,6 +49,11 @@ class CommOptions(_Sized):
                 ("data", ctypes.c_char_p)]
 
 
+class CommInfo(_Sized):
+    _fields_ = [("size", _SIZE), ("ranks", _INT), ("rank", _INT), ("seats", _INT), ("processes", _INT), ("engine", ctypes.c_char_p), ("closed", _INT),
+                ("reason", ctypes.c_char_p), ("data", ctypes.c_char_p), ("why", ctypes.c_char_p)]
+
+
 class Options(_Sized):
     _fields_ = [("size", _SIZE), ("backend", ctypes.c_char_p), ("variant", ctypes.c_char_p), ("flags", ctypes.c_uint32), ("stream", _POINTER),
                 ("workspace", _POINTER), ("workspace_bytes", _SIZE)]
@@ -84,6 +89,7 @@ def library() -> Any:
     found.lockstep_comm_timeout.restype = _LONG
     found.lockstep_comm_leave.argtypes = [_POINTER, ctypes.c_char_p]
     found.lockstep_comm_leave.restype = None
+    found.lockstep_comm_get.argtypes = [_POINTER, _POINTER]
     found.lockstep_ranks_refuse.argtypes = [_POINTER, ctypes.c_char_p]
     found.lockstep_comm_destroy.argtypes = [_POINTER]
     found.lockstep_comm_destroy.restype = None
@@ -98,6 +104,9 @@ def library() -> Any:
     found.lockstep_ranks_agree.argtypes = [_POINTER]
     found.lockstep_ranks_workspace.argtypes = [_POINTER, _POINTER]
     found.lockstep_ranks_execute.argtypes = [_POINTER] * 4
+    found.lockstep_ranks_test.argtypes = [_POINTER, _POINTER]
+    found.lockstep_ranks_wait.argtypes = [_POINTER]
+    found.lockstep_ranks_synchronize.argtypes = [_POINTER]
     found.lockstep_ranks_plan_destroy.argtypes = [_POINTER]
     found.lockstep_ranks_plan_destroy.restype = None
     found.lockstep_last_error.restype = ctypes.c_char_p  # (of liblockstep, which it links)

@@ -13,6 +13,7 @@ Every process makes the same calls in the same order. What fails on one rank is 
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -25,8 +26,9 @@ from . import _ranks_c as c
 from ._contexts import Context
 from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype, whole_numbers
 from ._ranks_blocks import Block, of_device, of_host, where
+from ._ranks_plan import Call, Plan, described, operation
 
-__all__ = ["Box", "Comm", "Grid", "Mismatch", "RankFailed", "RankLost"]
+__all__ = ["Box", "Comm", "Grid", "Mismatch", "Plan", "RankFailed", "RankLost"]
 
 
 class RankFailed(Error, RuntimeError):
@@ -145,19 +147,21 @@ class Comm:
         What this rank computes with; by default one of `backend`, or of the CPU.
     backend : str, optional
         Of this rank, "cpu" or "cuda:1"; by default the context's. With "cuda" named, blocks may be arrays of PyTorch, CuPy or numba on that
-        device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. What
-        other ranks need of them goes by way of the host.
+        device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. `planes`
+        says whether what other ranks need of them goes from GPU to GPU or by way of the host.
     timeout : float, optional
         Seconds after which a rank that does not answer is lost, now too; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
         After `RankLost` MPI may wait for that rank at the program's end: end the job with ``mpi.Abort()``.
+    data : str, optional
+        How ranks on GPUs exchange data: "nccl" or "staged" (by way of the host), which is then used or `Unsupported`; by default the best for each pair.
     """
 
-    def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None) -> None:
+    def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None, data: str | None = None) -> None:
         c.check_communicator(mpi)
         self._handle = ctypes.c_void_p()
         options, local = c.CommOptions(seats=1), None  # (made here: a later library's defaults may be longer)
         try:
-            self._begin(context, backend, timeout, options)
+            self._begin(context, backend, timeout, data, options)
         except Exception as e:
             local = e
         try:
@@ -176,7 +180,7 @@ class Comm:
             self._engine.close(0)
             self._raise(status)
 
-    def _begin(self, context: Context | None, backend: str | None, timeout: float | None, options: Any) -> None:
+    def _begin(self, context: Context | None, backend: str | None, timeout: float | None, data: str | None, options: Any) -> None:
         c.library()
         name, _, index = (backend or "cpu").partition(":")
         if name not in ("cpu", "cuda") or (index and not index.isdigit()):
@@ -185,6 +189,9 @@ class Comm:
             raise InvalidArgument(f"timeout is {timeout}; give seconds, more than 0, or math.inf")
         if timeout is not None:  # the longest outlives every job
             options.timeout_ms = max(1, int(min(timeout, 1 << 32) * 1000))
+        if not isinstance(data, str | None):
+            raise InvalidArgument(f"data is {data!r}; give nccl or staged")
+        options.data = None if data is None else data.encode()
         if not isinstance(context, Context | None):
             raise InvalidArgument(f"context is {context!r}; give a lockstep.Context")
         self._device = int(index or 0) if name == "cuda" else None
@@ -192,6 +199,8 @@ class Comm:
         # Plans share one workspace, because one is executed at a time. Those of a GPU have page-locked memory of their own.
         self._promise = None if name == "cuda" or not (backend is not None or context is None) else c.Options(workspace=256)
         self._workspace: Any = None
+        self._own_memory = False  # while a plan is made that has a workspace of its own
+        self._held: list[Plan] = []
         self._lost = False
         self._context = context or Context(backend or "cpu")
         self._in_use = self._context._use()  # closing it meanwhile must not take it from C
@@ -210,6 +219,16 @@ class Comm:
         """How many ranks there are."""
         return self._engine.processes
 
+    @property
+    def planes(self) -> tuple[str, str]:
+        """How ranks exchange data: "nccl", from GPU to GPU, "staged", by way of the host, or both; and why not otherwise."""
+        self._require_open()
+        info = c.CommInfo()
+        status = c.library().lockstep_comm_get(self._handle, ctypes.byref(info))
+        if status:
+            self._raise(status)
+        return info.data.decode(), info.why.decode()
+
     def box(self, grid: Grid, rank: int | None = None) -> Box:
         """The part of a rank, by default this one's."""
         low, length = (ctypes.c_int64 * c.MAX_RANK)(), (ctypes.c_int64 * c.MAX_RANK)()
@@ -224,6 +243,8 @@ class Comm:
         """Give the communicator back; collective unless a failure has closed it. Waits at most the timeout for the others."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
+            for held in list(self._held):
+                held.close()
             for plan in self._plans.values():
                 c.library().lockstep_ranks_plan_destroy(plan)
             self._plans.clear()
@@ -241,21 +262,55 @@ class Comm:
         self.close()
 
     # ---- operations ----------------------------------------------------------
-    def _run(self, make: Callable[[Any], int], prepare: Callable[[], tuple[Any, ...]]) -> Any:
-        """Checks this rank's arguments, makes the plan with the others, or takes the one that is kept, and executes it. prepare: what describes the call, the same
-        on every rank; then blocks, of which the last gets the result. A rank whose arguments are wrong tells the others: else they would wait for it."""
-        key, *src, dst = self._prepared(prepare)
-        self._execute(self._plan_of(key, make), src, [dst])
-        return dst.array
+    def _run(self, call: Call) -> Any:
+        """Checks this rank's arguments, makes the plan with the others, or takes the one that is kept, and executes it."""
+        key, src, dst = self._prepared(call)
+        self._execute(self._plan_of(key, call.make), src, dst)
+        return call.after(dst)
 
-    def _prepared(self, prepare: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        if not self._handle:
-            raise InvalidArgument("the communicator is closed; make another")
+    def _prepared(self, call: Call) -> tuple[Any, Sequence[Block], Sequence[Block]]:
+        """A rank whose arguments are wrong tells the others: else they would wait for it."""
+        self._require_open()
         try:
-            return prepare()
+            return call.prepare()
         except Exception as e:
             c.library().lockstep_ranks_refuse(self._handle, _why(e))
             raise
+
+    def _require_open(self) -> None:
+        if not self._handle:
+            raise InvalidArgument("the communicator is closed; make another")
+
+    def plan(self, name: str, *arguments: Any, **keywords: Any) -> Plan:
+        """Plan a call that is made many times, or that runs while the program computes; collective.
+
+        Parameters
+        ----------
+        name : str
+            Of a method: "halo", "permute", "redistribute", "reduce", "mean_var", "digest", "reduce_several" or "stencil".
+        *arguments, **keywords
+            Those of the method. The arrays are what the plan reads and writes, unless `Plan.start` gets others.
+
+        Returns
+        -------
+        Plan
+        """
+        self._require_open()
+        try:
+            if name not in described:
+                raise InvalidArgument(f"name is {name!r} on rank {self.rank}; give {', '.join(described)}")
+            bound = inspect.signature(described[name]).bind(self, *arguments, **keywords)
+        except Exception as e:
+            c.library().lockstep_ranks_refuse(self._handle, _why(e))
+            raise
+        return Plan(self, name, bound.arguments)
+
+    def synchronize(self) -> None:
+        """Finish the plans that were started, on all ranks, and raise the first failure of any that was not raised before; collective."""
+        self._require_open()
+        status = c.library().lockstep_ranks_synchronize(self._handle)
+        if status:
+            self._raise(status)
 
     def _plan_of(self, key: Any, make: Callable[[Any], int]) -> Any:
         """All ranks make, keep and drop the same plans, because they make the same calls."""
@@ -272,9 +327,9 @@ class Comm:
             c.library().lockstep_ranks_plan_destroy(self._plans.pop(next(iter(self._plans))))
         return plan
 
-    def _execute(self, plan: Any, src: list[Block], dst: list[Block]) -> None:
-        options = c.Options(stream=(src or dst)[0].stream)
-        if self._promise is not None:
+    def _execute(self, plan: Any, src: Sequence[Block], dst: Sequence[Block], flags: int = 0, own_memory: bool = False) -> None:
+        options = c.Options(stream=(src or dst)[0].stream, flags=flags)
+        if self._promise is not None and not own_memory:
             need = ctypes.c_size_t()
             c.library().lockstep_ranks_workspace(plan, ctypes.byref(need))
             if self._workspace is None or self._workspace.size < need.value + 256:
@@ -287,7 +342,7 @@ class Comm:
             self._raise(status)
 
     def _promised(self) -> Any:
-        return None if self._promise is None else ctypes.byref(self._promise)
+        return None if self._promise is None or self._own_memory else ctypes.byref(self._promise)
 
     def _take(self, x: Any) -> Block:
         """An array of the host or of this rank's device."""
@@ -318,6 +373,7 @@ class Comm:
         assert self._device is not None
         return of_device(_kinds.empty(like.array, tuple(shape), dtype), self._device)
 
+    @operation
     def permute(self, x: Any, grid: Grid, axes: Sequence[int], to: Grid) -> Any:
         """Move an array to another grid, with its axes in another order.
 
@@ -338,14 +394,14 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, ...]:
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
             rank = len(grid.shape)
             order = [k + rank * (k < 0) for k in whole_numbers(axes, "axes")]
             if sorted(order) != list(range(rank)):
                 raise InvalidArgument(f"axes is {axes} on rank {self.rank}; name each of the grid's {rank} axes once")
             found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
             found["x"] = block = self._block(x, grid)
-            return ("permute", grid._key, tuple(order), to._key, block.itemsize), block, self._empty(block, self.box(to).shape, block.dtype)
+            return ("permute", grid._key, tuple(order), to._key, block.itemsize), [block], [self._empty(block, self.box(to).shape, block.dtype)]
 
         def make(plan: Any) -> int:
             size = found["x"].itemsize
@@ -353,12 +409,14 @@ class Comm:
                                                              ctypes.byref(to._as_c(size)), self._promised(), plan)
             return status
 
-        return self._run(make, prepare)
+        return Call(make, prepare)
 
+    @operation
     def redistribute(self, x: Any, grid: Grid, to: Grid) -> Any:
         """Move an array to another grid: slabs to pencils, other cuts, everything to one rank; see `permute`."""
-        return self.permute(x, grid, range(len(grid.shape)), to)
+        return described["permute"](self, x, grid, range(len(grid.shape)), to)
 
+    @operation
     def reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, other: Any = None,
                dtype: Any = None, to: Grid | None = None) -> Any:
         """Reduce over axes, with the bits of the one call on the whole array.
@@ -384,10 +442,13 @@ class Comm:
         array
             A NumPy array, or a scalar if no axis is kept; for a block on a device the block's array type.
         """
-        result = self._reduce(reduction, x, grid, axis, other, dtype, to)
-        keeps_none = axis is None or len(whole_numbers(axis)) == len(grid.shape)
-        return result[0] if to is None and keeps_none else result
+        def after(results: Any) -> Any:
+            keeps_none = axis is None or len(whole_numbers(axis)) == len(grid.shape)
+            return results[0] if to is None and keeps_none else results
 
+        return self._reduce(reduction, x, grid, axis, other, dtype, to, after)
+
+    @operation
     def mean_var(self, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, correction: int = 0, dtype: Any = None,
                  to: Grid | None = None) -> tuple[Any, Any]:
         """Mean and variance over axes, with the bits of `lockstep.mean_var` on the whole array.
@@ -406,9 +467,10 @@ class Comm:
         tuple
             The means and the variances, as `reduce` returns its results.
         """
-        pairs = self._reduce("mean_var", x, grid, axis, None, dtype, to, correction)
-        return pairs[..., 0], pairs[..., 1]
+        pair: tuple[Any, Any] = self._reduce("mean_var", x, grid, axis, None, dtype, to, lambda pairs: (pairs[..., 0], pairs[..., 1]), correction)
+        return pair
 
+    @operation
     def digest(self, x: Any, grid: Grid) -> str:
         """The digest of the whole array, as `lockstep.digest` gives it: 32 hexadecimal digits, the same for any number of ranks and any cuts.
 
@@ -422,9 +484,10 @@ class Comm:
         -------
         str
         """
-        first, second = self._reduce("digest", x, grid, None, None, None, None)
-        return f"{int(first):016x}{int(second):016x}"
+        text: str = self._reduce("digest", x, grid, None, None, None, None, lambda words: f"{int(words[0]):016x}{int(words[1]):016x}")
+        return text
 
+    @operation
     def reduce_several(self, terms: Sequence[tuple[Any, ...]], grid: Grid, *, dtype: Any = None) -> Any:
         """Several sums of whole arrays in one reduction, each in the order of the grid: the dot products and norms of a solver's step cost the messages of one.
         Each block is summed in the fixed order, then the blocks' sums by the same tree: the same bits for the same grid, others for other cuts.
@@ -446,7 +509,7 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, ...]:
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
             blocks: list[Block] = []
             for k, (name, *arrays) in enumerate(terms):
                 if name not in _TERMS:
@@ -466,16 +529,17 @@ class Comm:
             name = next((n for n, k in c.DTYPES.items() if k == found["result"]), None)
             if name is None:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give float64, float32 or float16")
-            return ("several", names, grid._key, blocks[0].dtype, name), *blocks, self._empty(blocks[0], (len(names),), name)
+            return ("several", names, grid._key, blocks[0].dtype, name), blocks, [self._empty(blocks[0], (len(names),), name)]
 
         def make(plan: Any) -> int:
             return int(c.library().lockstep_ranks_reduce_several(
                 self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), found["terms"], len(found["terms"]), c.DTYPES[found["x"].dtype],
                 found["result"], self._promised(), plan))
 
-        return self._run(make, prepare)
+        return Call(make, prepare)
 
-    def halo(self, blocks: Any, grid: Grid, width: Sequence[int], *, mode: str = "wrap", cval: float = 0.0) -> None:
+    @operation
+    def halo(self, blocks: Any, grid: Grid, width: Sequence[int], *, mode: str = "wrap", cval: float = 0.0) -> Any:
         """Fill the ghosts around this rank's block of one field or of several, in the messages of one.
 
         Parameters
@@ -490,7 +554,7 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, ...]:
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
             fields = list(blocks) if isinstance(blocks, (list, tuple)) else [blocks]
             widths = _numbers(width, "width")
             if mode not in _MODES:
@@ -504,25 +568,26 @@ class Comm:
                 if not here or block.shape != around or not block.fits() or block.dtype != taken[0].dtype:
                     raise InvalidArgument(f"field {k} has the shape {block.shape}, strides {block.strides} and {block.dtype} on rank {self.rank}; give an array of "
                                           f"{around} and {taken[0].dtype} that can be written, with strides of 1 or more")
-            inner = [replace(b, address=b.address + b.itemsize * sum(w * s for w, s in zip(widths, b.strides)), shape=own) for b in taken]
-            found["width"], found["size"] = (ctypes.c_int64 * c.MAX_RANK)(*widths), taken[0].itemsize
-            return ("halo", grid._key, widths, mode, float(cval), taken[0].itemsize, len(fields)), *inner
+            steps = [tuple(s if n > 1 else 1 for s, n in zip(b.strides, around)) for b in taken]
+            inner = [replace(b, address=b.address + b.itemsize * sum(w * s for w, s in zip(widths, step)), shape=own, strides=step, ghosts=True)
+                     for b, step in zip(taken, steps)]
+            found["width"], found["size"], found["fields"] = (ctypes.c_int64 * c.MAX_RANK)(*widths), taken[0].itemsize, len(fields)
+            return ("halo", grid._key, widths, mode, float(cval), taken[0].itemsize, len(fields)), [], inner
 
         def make(plan: Any) -> int:
             return int(c.library().lockstep_ranks_halo_fields(self._handle, ctypes.byref(grid._as_c(found["size"])), found["width"], _MODES[mode], float(cval),
-                                                              len(fields), self._promised(), plan))
+                                                              found["fields"], self._promised(), plan))
 
-        key, *fields = self._prepared(prepare)
-        self._execute(self._plan_of(key, make), [], fields)
+        return Call(make, prepare, lambda written: None)
 
     def _reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None, other: Any, dtype: Any, to: Grid | None,
-                correction: int = 0) -> Any:
-        """The results as an array, one of an element if no axis is kept; two results of a sequence are one more axis."""
+                after: Callable[[Any], Any], correction: int = 0) -> Any:
+        """The results are an array, one of an element if no axis is kept; two results of a sequence are one more axis. after makes of it what is returned."""
         found: dict[str, Any] = {}
         two = reduction in _PAIRS
         kinds = {**_REDUCTIONS, **_SUMS, **_PAIRS}
 
-        def prepare() -> tuple[Any, ...]:
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
             if reduction not in kinds:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join((*_REDUCTIONS, *_SUMS))}")
             pairs = reduction in _SUMS and reduction != "l1_norm"
@@ -555,7 +620,7 @@ class Comm:
             shape = (*kept, *pair) or (1,) if to is None else (*self.box(to).shape, *pair)
             found["to"] = to._with_pairs() if to is not None and two else to
             key = (reduction, grid._key, found["axes"], block.dtype, result, found["correction"], to and to._key)
-            return key, block, *second, self._empty(block, shape, name)
+            return key, [block, *second], [self._empty(block, shape, name)]
 
         def make(plan: Any) -> int:
             size = c.library().lockstep_dtype_bytes(found["result"])
@@ -567,8 +632,9 @@ class Comm:
             call = c.library().lockstep_ranks_reduce if reduction in _REDUCTIONS else c.library().lockstep_ranks_sums
             return int(call(self._handle, src, kinds[reduction], number, found["result"], found["axes"], dst, self._promised(), plan))
 
-        return self._run(make, prepare)
+        return Call(make, prepare, lambda written: after(written[0].array))
 
+    @operation
     def stencil(self, x: Any, grid: Grid, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
                 batch: bool = False) -> Any:
         """Apply a star of general form, as `lockstep.stencil` does to the whole array.
@@ -591,7 +657,7 @@ class Comm:
         """
         found: dict[str, Any] = {}
 
-        def prepare() -> tuple[Any, ...]:
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
             rank = len(grid.shape) - batch
             if mode not in _MODES:
                 raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
@@ -610,11 +676,11 @@ class Comm:
                 if mode == "valid" and k >= batch:
                     shape[k] = max(0, min(box.low[k] + shape[k], grid.shape[k] - reach) - max(box.low[k], reach))
             key = ("stencil", grid._key, block.dtype, mode, float(cval), rank, radius, times, tuple(found["weights"]))
-            return key, block, self._empty(block, shape, block.dtype)
+            return key, [block], [self._empty(block, shape, block.dtype)]
 
         def make(plan: Any) -> int:
             status: int = c.library().lockstep_ranks_stencil(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),
                                                              self._promised(), plan)
             return status
 
-        return self._run(make, prepare)
+        return Call(make, prepare)
