@@ -226,6 +226,10 @@ def work(rank, p, meeting):
     errors(rank, p)
     dist.barrier()
     dist.destroy_process_group()
+    dist.init_process_group("gloo", init_method=f"file://{meeting}-again", rank=rank, world_size=p)
+    asynchronous(rank, p)
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

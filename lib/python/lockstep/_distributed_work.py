@@ -66,8 +66,8 @@ class _Worker:
     """A thread that makes the asynchronous calls of one group, in their order, on a process group of its own: the caller's own collectives, which go on
     meanwhile, must not come between."""
 
-    def __init__(self, group: Any) -> None:
-        self.group = dist.new_group(dist.get_process_group_ranks(group), backend=dist.get_backend(group), use_local_synchronization=True)
+    def __init__(self, group: Any, backend: str) -> None:
+        self.group = dist.new_group(dist.get_process_group_ranks(group), backend=backend, use_local_synchronization=True)
         self.thread = ThreadPoolExecutor(1, "lockstep.distributed")
 
 
@@ -75,20 +75,21 @@ _workers: Any = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def _check(group: Any, device: torch.device) -> None:
+def _backend(group: Any, device: torch.device) -> str:
     try:
-        backend = group._get_backend(device).name()
+        backend: str | None = group._get_backend(device).name()
     except RuntimeError:
         backend = None
     if backend is None or (device.type == "cuda" and backend == "gloo"):
         raise InvalidArgument(f"group has {backend or 'no backend'} for tensors on {device.type}; make it with one that has, as "
                               f"init_process_group(\"{'nccl' if device.type == 'cuda' else 'gloo'}\") or \"cpu:gloo,cuda:nccl\"")
+    return backend
 
 
 def start(work: Callable[[Any], None], group: Any, tensors: Sequence[Tensor], async_op: bool) -> Work | None:
     """work(group) with the tensors, of one device: done when this returns, or by what is returned."""
     device = tensors[0].device
-    _check(group, device)
+    backend = _backend(group, device)
     if device.type == "cuda":
         if not async_op:
             with torch.cuda.device(device):
@@ -107,7 +108,7 @@ def start(work: Callable[[Any], None], group: Any, tensors: Sequence[Tensor], as
     with _lock:
         worker = _workers.get(group)
         if worker is None:
-            worker = _workers[group] = _Worker(group)
+            worker = _workers[group] = _Worker(group, backend)
 
     def alone() -> None:
         with torch.no_grad():
