@@ -1,4 +1,5 @@
 // bands.cpp - see devices.hpp: a box on its way from one seat of this process to another.
+#include <algorithm>
 #include <limits>
 
 #include "comm.hpp"
@@ -111,13 +112,15 @@ void devices::begin_move(const box_move& m) {
   a.moves.push_back(std::move(one));
 }
 
-void devices::own_share(int32_t seat_number, const box& part, size_t element_bytes,
-                        const std::function<void(const box& band)>& move_band) {
-  seat& s = at(seat_number);
+void devices::put(int32_t from, int32_t to, const box& part, size_t element_bytes,
+                  const std::function<void(const box& band)>& move_band) {
+  if (part.empty()) return;
   banded one;
+  one.m.from = from, one.m.to = to;
   one.move_band = move_band;
   cut_box(part, std::max<int64_t>(static_cast<int64_t>(band_bytes() / element_bytes), 1), one.bands);
-  if (!part.empty()) s.own_shares.push_back(std::move(one));
+  if (from != to) await_ready(from, to);
+  (from == to ? at(from).own_shares : at(from).moves).push_back(std::move(one));
 }
 
 // A seat first packs as many bands as its ring has slots; then a band of its own share comes before each further pack,
@@ -128,6 +131,13 @@ void devices::flush() {
     enqueue(now, now.bands[now.next++]);
     if (now.next == now.bands.size()) moves.pop_front();
   };
+  // Each seat begins with the one behind it, so that no receiver is sent data by all at once.
+  const auto distance = [n = seats_.size()](const banded& b) {
+    return (static_cast<size_t>(b.m.to) + n - static_cast<size_t>(b.m.from)) % n;
+  };
+  for (seat& s : seats_)
+    std::stable_sort(s.moves.begin(), s.moves.end(),
+                     [&](const banded& a, const banded& b) { return distance(a) < distance(b); });
   size_t round = 0;
   for (bool any = true; any; ++round) {
     any = false;
@@ -135,7 +145,9 @@ void devices::flush() {
       any = any || !s.moves.empty() || !s.own_shares.empty();
       if (!s.own_shares.empty() && (round >= s.ring.size() || s.moves.empty()))
         next(s.own_shares, [](const banded& now, const box& band) { now.move_band(band); });
-      if (!s.moves.empty()) next(s.moves, [&](const banded& now, const box& band) { send_band(now.m, band); });
+      if (!s.moves.empty())
+        next(s.moves,
+             [&](const banded& now, const box& band) { now.move_band ? now.move_band(band) : send_band(now.m, band); });
     }
   }
 }

@@ -14,7 +14,11 @@ namespace lockstep::ranks {
 
 namespace {
 constexpr size_t slots = 3;  // one is packed while two are copied
-}
+// Bytes up to which a kernel that writes to another device is done before packs and copies are. Longer boxes use the
+// link better by copy engines.
+constexpr size_t written_across = 16 << 20;
+constexpr size_t any_size = SIZE_MAX;
+}  // namespace
 
 const char* devices::any_backend() const {
   for (const seat& s : seats_)
@@ -38,12 +42,13 @@ void devices::open(const char* named) {
     if (one.peers != nullptr) make(one);
   }
   std::set<std::pair<int32_t, int32_t>> pairs;
-  for (const seat& a : seats_)
+  for (seat& a : seats_)
     for (const seat& b : seats_) {
-      if (a.peers == nullptr || a.peers != b.peers || a.device == b.device) continue;
-      if (!pairs.insert({a.device, b.device}).second) continue;
-      int direct = 0;
-      require_ok(a.peers->connect(a.device, b.device, &direct));
+      int direct = a.device == b.device ? 1 : 0;
+      if (a.peers != nullptr && a.peers == b.peers && direct == 0)
+        require_ok(a.peers->connect(a.device, b.device, &direct));
+      a.linked.push_back(a.peers != nullptr && a.peers == b.peers && direct != 0);
+      if (a.peers == nullptr || a.peers != b.peers || !pairs.insert({a.device, b.device}).second) continue;
       if (direct == 0)
         indirect_ += format_text("; {} cannot access {}, so the driver copies through host memory", a.name, b.name);
     }
@@ -70,13 +75,14 @@ void devices::describe() {
   for (int32_t a = 0; a < comm_.seats; ++a)
     for (int32_t b = 0; b < comm_.seats; ++b) {
       if (a == b && (comm_.seats > 1 || comm_.engine.processes > 1)) continue;
-      const plane p = between(a, b, true);
-      used.insert(p == plane::host ? plane::staged : p);
+      for (const size_t bytes : {size_t{0}, any_size}) {
+        const plane p = between(a, b, true, bytes);
+        used.insert(p == plane::host ? plane::staged : p);
+      }
       for (const int32_t s : {a, b})
         if (!has(s)) note(not_direct, place(s)), note(not_engine, place(s));
       if (!has(a) || !has(b)) continue;
-      if (at(a).peers != at(b).peers || at(a).device != at(b).device)
-        note(not_direct, format_text("{} and {}", place(a), place(b)));
+      if (at(a).linked[static_cast<size_t>(b)] == 0) note(not_direct, format_text("{} and {}", place(a), place(b)));
       if (at(a).peers != at(b).peers) note(not_engine, format_text("{} and {}", place(a), place(b)));
     }
   for (const auto& [name, reason] :
@@ -114,17 +120,18 @@ void devices::describe() {
 }
 
 plane devices::packed_between(int32_t from, int32_t to, bool there) const {
-  const plane p = between(from, to, there);
+  const plane p = between(from, to, there, any_size);
   return p == plane::host ? plane::staged : p == plane::direct ? plane::engine : p;
 }
 
-plane devices::between(int32_t from, int32_t to, bool there) const {
+plane devices::between(int32_t from, int32_t to, bool there, size_t bytes) const {
   if (seats_.empty()) return plane::host;  // a dry communicator
   const seat &a = at(from), &b = at(to);
   if (a.peers == nullptr && b.peers == nullptr) return plane::host;
   if (a.peers != b.peers || !there || named_ == "staged") return plane::staged;
-  if (a.device == b.device && named_ != "engine") return plane::direct;
-  return plane::engine;
+  if (named_ == "engine" || a.linked[static_cast<size_t>(to)] == 0) return plane::engine;
+  const bool at_once = a.device == b.device || named_ == "direct" || bytes <= written_across;
+  return at_once ? plane::direct : plane::engine;
 }
 
 bool devices::reaches(int32_t seat_number, const void* pointer, const std::string& name, bool& on_host) const {
@@ -209,8 +216,16 @@ void devices::grow(seat& s, size_t bytes) {
   s.slot_bytes = bytes;
 }
 
+bool devices::writes(int32_t from, int32_t to, const void* pointer) const {
+  const seat &a = at(from), &b = at(to);
+  constexpr size_t whole = offsetof(lockstep_peer_table, writes) + sizeof a.peers->writes;
+  return a.peers != nullptr && a.peers == b.peers && a.peers->size >= whole && a.peers->writes != nullptr &&
+         a.peers->writes(a.device, pointer) != 0;
+}
+
+// The memory of another device may turn out to be closed to writes, so direct needs a ring there, too.
 void devices::reserve(int32_t from, int32_t to, plane p, size_t bytes) {
-  if (p == plane::engine)
+  if (p == plane::engine || (p == plane::direct && !on_one(from, to)))
     for (const int32_t s : {from, to}) grow(at(s), bytes);
   if (p == plane::staged && between_.bytes() < std::min(bytes, static_cast<size_t>(comm_.message_bytes)))
     between_ = host_memory(comm_, std::min(bytes, static_cast<size_t>(comm_.message_bytes)));

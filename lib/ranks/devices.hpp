@@ -2,7 +2,7 @@
 //
 // Calls of such a seat are enqueued on the stream of the execution, the caller's or one of the seat's own; calls that
 // touch host memory wait for themselves. Between seats:
-//   direct   one call from block to block; both are on one device
+//   direct   one call from block to block, on one device, or where the sender's writes to the receiver's memory
 //   engine   the sender packs bands of the box into a ring of slots on its device, and copy engines put each band's
 //            rows in place while the next one is packed; no SM waits for a link
 //   nccl     messages between GPUs of different processes: links.hpp
@@ -56,10 +56,12 @@ class devices {
   // Whether an address is memory of the seat's device. Throws if it is not and the named plane needs it. on_host: it is
   // host memory, and the seat is on a device.
   bool reaches(int32_t seat, const void* pointer, const std::string& name, bool& on_host) const;
-  // How a box goes from one seat to another; there: both have it in memory of their devices.
-  plane between(int32_t from, int32_t to, bool there) const;
+  // How a box of that many bytes goes from one seat to another; there: both have it in memory of their devices.
+  plane between(int32_t from, int32_t to, bool there, size_t bytes) const;
   // The same where a single call cannot do it, because the boxes are interleaved or in one block.
   plane packed_between(int32_t from, int32_t to, bool there) const;
+  // Whether calls of seat `from` can write to that memory of seat `to`, which is on another device.
+  bool writes(int32_t from, int32_t to, const void* pointer) const;
   // While a plan is made: memory for boxes of that many bytes between two seats.
   void reserve(int32_t from, int32_t to, plane p, size_t bytes);
 
@@ -73,9 +75,10 @@ class devices {
   // By the engine plane it only notes the move, and flush enqueues band after band of all senders in turn: while the
   // host enqueues, every device has work. What m.pack captures must live until then.
   void move(const box_move& m, plane p);
-  // The same for what a seat copies within its own memory, so that it does not hold up the bands for others.
-  void own_share(int32_t seat, const box& part, size_t element_bytes,
-                 const std::function<void(const box& band)>& move_band);
+  // The same for what a seat's calls put in place: in its own memory, where it must not hold up what goes to others, or
+  // in that of another device.
+  void put(int32_t from, int32_t to, const box& part, size_t element_bytes,
+           const std::function<void(const box& band)>& move_band);
   void flush();
   // What was moved becomes visible to the streams of the receivers.
   void join();
@@ -94,7 +97,7 @@ class devices {
     box_move m;
     std::vector<box> bands;
     size_t next = 0;
-    std::function<void(const box& band)> move_band;  // of an own share
+    std::function<void(const box& band)> move_band;  // of put
   };
   struct seat {
     const lockstep_peer_table* peers = nullptr;  // NULL: the seat is not on a device
@@ -105,6 +108,7 @@ class devices {
     void *ready = nullptr, *joined = nullptr;  // events: when the execution began; what join waits for
     void* ended = nullptr;                     // event: the last execution
     bool busy = false;                         // ended was recorded and not waited for
+    std::vector<char> linked;                  // of each seat: whether it is on this device or one that this can reach
     bool copying = false;                      // copies have work that join has not seen
     size_t slot_bytes = 0, next = 0, bands = 0;
     std::vector<slot> ring;

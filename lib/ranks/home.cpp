@@ -2,6 +2,7 @@
 // or no order shows in the result, where they were. Else the array is redistributed first: each sequence becomes one
 // axis, behind the kept axes, and is cut at leaves, so that all ranks have work and none holds much more than its
 // share.
+#include <algorithm>
 #include <numeric>
 
 #include "reduce.hpp"
@@ -103,6 +104,7 @@ void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   if (!by_leaves()) return take_blocks_as_they_are();
   home = flat_home(comm);
   const std::vector<int> kept_of_src = kept_axes, reduced_of_src = reduced_axes;
+  kept_inside = !kept_axes.empty() && kept_axes.front() > reduced_axes.back();
   box sequence;  // the index space of the reduced axes
   sequence.rank = static_cast<int>(reduced_axes.size());
   for (size_t k = 0; k < reduced_axes.size(); ++k) sequence.length[k] = src.shape[static_cast<size_t>(reduced_axes[k])];
@@ -166,18 +168,33 @@ void reduce_plan::choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan) {
   for (int32_t s = 0; s < comm.seats; ++s) {
     const box b = home.of(comm.first() + s);
     moved.push_back(buffer(plan.memory_of(s), static_cast<size_t>(b.elements()) * copied_bytes()));
-    // In its memory the elements of a sequence lie as in the whole array, without the others.
-    const auto packed = packed_strides(b);
+    // In its memory the elements of a sequence are in the order that they have in the whole array.
+    const auto in_home = home_strides(b);
     auto& strides = moved_strides.emplace_back();
-    for (size_t k = 0; k < kept_of_src.size(); ++k) strides[static_cast<size_t>(kept_of_src[k])] = packed[k] * arrays();
+    for (size_t k = 0; k < kept_of_src.size(); ++k) strides[static_cast<size_t>(kept_of_src[k])] = in_home[k];
     for (size_t k = 0; k < reduced_of_src.size(); ++k)
-      strides[static_cast<size_t>(reduced_of_src[k])] = steps[k] * arrays();
+      strides[static_cast<size_t>(reduced_of_src[k])] = steps[k] * in_home[last];
   }
   kept_axes.resize(last);
   std::iota(kept_axes.begin(), kept_axes.end(), 0);
   block_kept_axes = kept_axes;
   reduced_axes = block_axes = {static_cast<int>(last)};
   cut_axis = run_axis(home);
+}
+
+// The strides of a block of home in its memory. Kept axes that are the inner ones of src stay so, because runs of them
+// travel faster than single elements.
+std::array<int64_t, LOCKSTEP_MAX_RANK> reduce_plan::home_strides(const box& b) const {
+  box ordered = b;
+  const auto last = static_cast<size_t>(b.rank) - 1;
+  if (kept_inside) {
+    ordered.length[0] = b.length[last];
+    for (size_t k = 0; k < last; ++k) ordered.length[k + 1] = b.length[k];
+  }
+  auto strides = packed_strides(ordered);
+  if (kept_inside) std::rotate(strides.begin(), strides.begin() + 1, strides.begin() + last + 1);
+  for (int64_t& stride : strides) stride *= arrays();
+  return strides;
 }
 
 // Exact sums and extremes: each rank's own partial results are joined. A sequence has the elements of one block after

@@ -33,9 +33,9 @@ void permute_plan::build(lockstep_comm& comm, workspace& memory) {
     const int32_t me = comm.first() + seat;
     size_t& number = counted[out ? std::pair{me, other} : std::pair{other, -1 - me}];
     std::vector<box> parts;
+    const size_t all = static_cast<size_t>(b.elements()) * dst.element_bytes;
     if (const int32_t receiver = other - comm.first(); comm.mine(other) && out && seat != receiver)
-      comm.devices->reserve(seat, receiver, comm.devices->between(seat, receiver, true),
-                            static_cast<size_t>(b.elements()) * dst.element_bytes);
+      comm.devices->reserve(seat, receiver, comm.devices->between(seat, receiver, true, all), all);
     const bool linked = comm.links->between(comm.first() + seat, other);
     const int64_t piece =
         linked ? static_cast<int64_t>(comm.links->piece_bytes()) : std::min(comm.message_bytes, piece_bytes);
@@ -123,13 +123,16 @@ task permute_plan::move_all(execution& x, uint64_t first_step, const std::vector
     const piece& p = pieces[out.index];
     const int32_t receiver = pieces[in.index].seat;
     const placed &a = from[static_cast<size_t>(p.seat)], &b = to[static_cast<size_t>(receiver)];
-    const plane way = comm.devices->between(p.seat, receiver, a.there && b.there);
-    if (p.seat == receiver && comm.devices->has(p.seat) && a.there && b.there)
-      return comm.devices->own_share(p.seat, p.part, dst.element_bytes,
-                                     [this, &comm, &p, &a, &b, &out](const box& band) {
-                                       move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), b.data,
-                                            origin_of(out.to), b.strides.data());
-                                     });
+    const size_t bytes = static_cast<size_t>(p.part.elements()) * dst.element_bytes;
+    plane way = comm.devices->between(p.seat, receiver, a.there && b.there, bytes);
+    const bool across = way == plane::direct && !comm.devices->on_one(p.seat, receiver);
+    if (across && !comm.devices->writes(p.seat, receiver, b.data)) way = plane::engine;
+    if ((p.seat == receiver && comm.devices->has(p.seat) && a.there && b.there) || (across && way == plane::direct))
+      return comm.devices->put(p.seat, receiver, p.part, dst.element_bytes,
+                               [this, &comm, &p, &a, &b, &out](const box& band) {
+                                 move(comm, {p.seat, band}, a.data, src.of(out.from), a.strides.data(), b.data,
+                                      origin_of(out.to), b.strides.data());
+                               });
     if (p.seat == receiver || way == plane::host || way == plane::direct) {
       if (p.seat != receiver && way == plane::direct) comm.devices->await_ready(p.seat, receiver);
       return move(comm, p, a.data, src.of(out.from), a.strides.data(), b.data, origin_of(out.to), b.strides.data());

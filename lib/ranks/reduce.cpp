@@ -209,9 +209,9 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
 
   // Pairs of ranks send every element once; few results take fewer messages by doubling (spread).
   constexpr int64_t many_bytes = 64 << 10;
-  if (everywhere && alone() && !two_results() &&
-      kept.whole().elements() * static_cast<int64_t>(result_bytes) / blocks >= many_bytes && !nothing_to_choose())
-    return build_delivery(comm, plan);
+  const bool many = comm.engine.processes == 1 ||  // there are no messages
+                    kept.whole().elements() * static_cast<int64_t>(result_bytes) / blocks >= many_bytes;
+  if (everywhere && alone() && !two_results() && many && !nothing_to_choose()) return build_delivery(comm, plan);
   std::vector<std::vector<box>> slices;
   size_t count = 1;
   const int64_t most = sequences_of_a_pass(comm);

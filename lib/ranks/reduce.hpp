@@ -83,6 +83,7 @@ struct reduce_plan : operation {
   std::unique_ptr<permute_plan> redistribute;
   std::vector<buffer> moved;                                          // of each seat, its block of home
   std::vector<std::array<int64_t, LOCKSTEP_MAX_RANK>> moved_strides;  // of src's axes in it
+  bool kept_inside = false;                                           // in it a run of sequences lies together
   std::vector<int> kept_axes, reduced_axes;
   int cut_axis = -1;   // the reduced axis that home cuts; -1: none
   int64_t inner = 1;   // elements of a sequence for one index of the cut axis
@@ -148,6 +149,7 @@ struct reduce_plan : operation {
   int run_axis(const grid& g) const;
   void choose_home(lockstep_comm& comm, lockstep_ranks_plan& plan);
   bool crowded(const lockstep_comm& comm) const;
+  std::array<int64_t, LOCKSTEP_MAX_RANK> home_strides(const box& b) const;
   void take_blocks_as_leaves();
   void take_blocks_as_they_are();
   void read_dst(lockstep_comm& comm, const lockstep_grid* to, described& d);

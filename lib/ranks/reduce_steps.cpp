@@ -112,8 +112,7 @@ task reduce_plan::run(execution& x) {
       co_await step;
       for (int32_t s = 0; s < comm.seats; ++s) {
         placed& at = here[static_cast<size_t>(k * seats + s)] = there[static_cast<size_t>(s)];
-        at.strides = packed_strides(home.of(comm.first() + s));
-        for (int64_t& stride : at.strides) stride *= arrays();
+        at.strides = home_strides(home.of(comm.first() + s));
         if (at.data != nullptr) there[static_cast<size_t>(s)].data += element_bytes;  // for the other array's
       }
     }

@@ -85,11 +85,15 @@ TEST_F(Devices, PlanesAndReasons) {
   expect_refusal({a}, "pear", LOCKSTEP_INVALID_ARGUMENT, "known are");
   expect_refusal({a, backend() + ":99"}, nullptr, LOCKSTEP_NO_BACKEND, "options.backends[1]");
   if (!several) return;
-  expect_planes({a, b}, nullptr, "engine", "direct: rank 0 is on " + a + " and rank 1 is on " + b);
   expect_planes({a, b, a}, nullptr, "direct, engine", "staged: all data stays on devices");
-  expect_refusal({a, b}, "direct", LOCKSTEP_UNSUPPORTED, "rank 1 is on");
-  if (backend() == "fake")
-    expect_planes({b, device(2)}, nullptr, "engine", "fake:1 cannot access fake:2, so the driver copies through host");
+  expect_planes({a, b}, "engine", "engine", "direct: options.data is \"engine\"");
+  if (backend() != "fake") return;
+  expect_planes({a, b}, nullptr, "direct, engine", "staged: all data stays on devices");
+  expect_planes({a, b}, "direct", "direct", "engine: options.data is \"direct\"");
+  const std::string c = device(2);
+  expect_refusal({b, c}, "direct", LOCKSTEP_UNSUPPORTED, "rank 1 is on");
+  expect_planes({b, c}, nullptr, "engine", "direct: rank 0 is on " + b + " and rank 1 is on " + c);
+  expect_planes({b, c}, nullptr, "engine", "fake:1 cannot access fake:2, so the driver copies through host");
 }
 
 TEST_F(Devices, PlanesOfManyProcesses) {

@@ -202,7 +202,14 @@ void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
   *device = device_of(pointer);
   *kind = *device < 0 ? LOCKSTEP_HOST : LOCKSTEP_DEVICE;
 }
-int reachable(const lockstep_queue* q, const void* pointer) { return device_of(pointer) == q->device; }
+// As after connect: 1 and 2 have no link. The memory of 7 is closed to others, as that of a pool can be.
+int writes(int32_t device, const void* pointer) {
+  const int owner = device_of(pointer);
+  return owner >= 0 && owner != 7 && owner + device != 3;
+}
+int reachable(const lockstep_queue* q, const void* pointer) {
+  return device_of(pointer) == q->device || writes(q->device, pointer) != 0;
+}
 
 lockstep_context* on_cpu() {
   static lockstep_context* const context = [] {
@@ -241,7 +248,7 @@ lockstep_status launch(lockstep_queue* q, const lockstep_call* given) {
   const bool of_sequences =
       given->op == LOCKSTEP_REDUCE || given->op == LOCKSTEP_SQUARE_SUM || given->op == LOCKSTEP_SUMS;
   const bool reads = !of_sequences || given->reduce.length != 0;  // at the same place in each
-  if ((reads && device_of(given->src) != q->device) || device_of(given->dst) != q->device)
+  if ((reads && reachable(q, given->src) == 0) || reachable(q, given->dst) == 0)
     return failed(LOCKSTEP_BACKEND_FAILED, "a kernel on device " + std::to_string(q->device) + " used other memory");
   lockstep_call c = *given;
   std::vector<double> coefficients;
@@ -389,6 +396,7 @@ EXPORTED const lockstep_peer_table* lockstep_peers_entry() {
                                             "libnccl.so.2",
                                             identity,
                                             with_device,
-                                            stream_create};
+                                            stream_create,
+                                            writes};
   return &table;
 }

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "memory.hpp"
+
 namespace lockstep::cuda {
 namespace {
 
@@ -65,21 +67,6 @@ void driver_version(char (&text)[32]) {
   }
 }
 
-decltype(&cuStreamWriteValue32) find_write_word() {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult how = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-  const cudaError_t code =
-      cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &found, 12000, cudaEnableDefault, &how);
-#else
-  const cudaError_t code = cudaGetDriverEntryPoint("cuStreamWriteValue32", &found, cudaEnableDefault, &how);
-#endif
-  if (code != cudaSuccess) (void)cudaGetLastError();
-  return code == cudaSuccess && how == cudaDriverEntryPointSuccess
-             ? reinterpret_cast<decltype(&cuStreamWriteValue32)>(found)
-             : nullptr;
-}
-
 }  // namespace
 
 lockstep_status require_usable(int device) {
@@ -133,7 +120,7 @@ lockstep_status facts_of(int device, const device_facts** facts) {
     LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
     f.early = has_code(f.major, f.minor, 90) && driver >= 12030;
     f.tuned = tuning_for(f);
-    f.write_word = find_write_word();
+    f.write_word = reinterpret_cast<decltype(&cuStreamWriteValue32)>(driver_function("cuStreamWriteValue32"));
     all[slot] = f;
     known[slot] = true;
   }

@@ -213,11 +213,35 @@ void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
   if (!host_reads(pointer)) *kind = LOCKSTEP_DEVICE;
 }
 
+void* driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult how = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  const cudaError_t code = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how);
+#else
+  const cudaError_t code = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &how);
+#endif
+  if (code != cudaSuccess) (void)cudaGetLastError();
+  return code == cudaSuccess && how == cudaDriverEntryPointSuccess ? found : nullptr;
+}
+
+int writes(int32_t device, const void* pointer) {
+  if (forked()) return 0;
+  static const auto ask = reinterpret_cast<decltype(&cuPointerGetAttribute)>(driver_function("cuPointerGetAttribute"));
+  const device_guard guard(device);
+  CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+  return ask != nullptr && guard.code() == cudaSuccess &&
+         ask(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS &&
+         access == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+}
+
 int reachable(const lockstep_queue* queue, const void* pointer) {
   lockstep_memory kind = LOCKSTEP_HOST;
   int32_t device = -1;
   locate(pointer, &kind, &device);
-  return kind == LOCKSTEP_MANAGED || (kind == LOCKSTEP_DEVICE && device == queue->device);
+  // A kernel that uses another device's memory in place goes over the link as a copy would.
+  return kind == LOCKSTEP_MANAGED ||
+         (kind == LOCKSTEP_DEVICE && (device == queue->device || writes(queue->device, pointer) != 0));
 }
 
 }  // namespace lockstep::cuda

@@ -5,6 +5,9 @@
 
 namespace lockstep::cuda {
 
+// A function of the driver, as it was in CUDA 12.0; NULL: this driver lacks it.
+void* driver_function(const char* name);
+
 lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer);
 void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer);
 // Host memory of the caller's; any device of the process may use it until it is unpinned.
@@ -14,6 +17,8 @@ lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t b
 void locate(const void* pointer, lockstep_memory* kind, int32_t* device);
 // Lets another device use what allocate gives on this one; where that fails, the driver copies through host memory.
 void share_pool(int device, int with);
+// Whether kernels of the device can read and write that memory, if it is another device's.
+int writes(int32_t device, const void* pointer);
 int reachable(const lockstep_queue* queue, const void* pointer);
 
 }  // namespace lockstep::cuda

@@ -157,6 +157,7 @@ extern "C" __attribute__((visibility("default"))) const lockstep_peer_table* loc
                                             "libnccl.so.2",
                                             identity,
                                             with_device,
-                                            stream_create_first};
+                                            stream_create_first,
+                                            writes};
   return &table;
 }

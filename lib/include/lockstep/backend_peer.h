@@ -50,6 +50,9 @@ typedef struct lockstep_peer_table {
   lockstep_status (*with_device)(int32_t device, void (*call)(void* user), void* user);
   /* A stream whose work goes before that of others, if the device can do so. */
   lockstep_status (*stream_create_first)(int32_t device, void** stream);
+  /* Whether kernels of the device can write to an address of another device's memory: after connect, and where the
+   * memory's owner allows it. NULL, or a size that ends before: they cannot. */
+  int (*writes)(int32_t device, const void* pointer);
 } lockstep_peer_table;
 
 /* Called once, after lockstep_backend_entry. */

@@ -108,7 +108,9 @@ typedef struct lockstep_comm_info {
   const char* why;    /* why not the others: "direct: rank 0 is on cuda:0 and rank 1 is on cuda:1" */
 } lockstep_comm_info;
 /* Describes a communicator. Data planes of pairs of ranks:
- * - direct: ranks of this process on one GPU: one call, from block to block.
+ * - direct: ranks of this process on one GPU, or boxes of at most 16 MiB between GPUs whose kernels can write to each
+ *   other's memory: one call, from block to block. Named, it takes boxes of any size; a block in memory that its owner
+ *   keeps from other GPUs goes by engine.
  * - engine: ranks of this process on GPUs of one backend: the sender packs bands of at most message_bytes (0: 64 MiB)
  *   on its GPU, and copy engines put their rows in place. Takes three bands of memory on each GPU. A GPU that cannot
  *   access the other copies through host memory; why says so.
