@@ -81,6 +81,12 @@ class Release(unittest.TestCase):
         self.assertRegex(release.version(), r"^\d+\.\d+\.\d+$")
         self.assertEqual(release.changelog()[0], release.version())
 
+    def test_the_citation_is_of_this_version(self):
+        citation = ROOT / ".github/CITATION.cff"
+        if not citation.exists():
+            self.skipTest("this tree has no .github")
+        self.assertEqual(re.findall(r"^(?:version|date-released): (.+)$", citation.read_text(), re.M), list(load("release").changelog()))
+
 
 class Sources(unittest.TestCase):
     def setUp(self):
