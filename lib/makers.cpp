@@ -180,6 +180,12 @@ lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, loc
   d.eps = eps;
   return d;
 }
+lockstep_normalize_desc lockstep_normalize_segments(lockstep_normalization kind, lockstep_dtype dtype, int64_t segments,
+                                                    const int64_t* offsets, double scale) {
+  lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype, segments, 0, scale);
+  d.offsets = offsets;
+  return d;
+}
 
 lockstep_scan_desc lockstep_scan_full(lockstep_reduction reduction, lockstep_dtype dtype, int64_t n) {
   return lockstep_scan_rows(reduction, dtype, 1, n, n);

@@ -173,6 +173,19 @@ lockstep_dtype result_of(const request& what, lockstep_reduction reduction, lock
   return what.result == "default" ? standard : what.result == "f32" ? LOCKSTEP_F32 : LOCKSTEP_F64;
 }
 
+// The offsets of a segmented call: at least one, the last within the input.
+array offsets_of(const request& what, const array& in) {
+  array offsets = what.segments ? *what.segments : read_npy(what.offsets);
+  if (offsets.header.descr != "<i8" || offsets.header.shape.size() != 1 || offsets.header.shape[0] < 1)
+    refuse("--offsets {}: needs a 1-D array of i8 with at least one entry, this is {} {}", what.offsets,
+           offsets.header.descr, shape_text(offsets.header.shape));
+  const int64_t last = reinterpret_cast<const int64_t*>(offsets.data)[offsets.header.shape[0] - 1];
+  if (last > in.header.elements())
+    refuse("--offsets {}: the last is {}, beyond the {} elements of the input", what.offsets, last,
+           in.header.elements());
+  return offsets;
+}
+
 call reduce(const request& what, const array& in) {
   const auto reduction = named(reductions, what.reduction, "--reduction");
   if (const lockstep_op op = lib::kind_of(reduction).op; op != what.op)
@@ -185,17 +198,10 @@ call reduce(const request& what, const array& in) {
   int64_t outer = 1;  // calls: sequences of a middle axis have no single stride
   if (!what.offsets.empty() || what.segments) {
     if (what.axis) refuse("--axis and --offsets exclude each other; give one");
-    array offsets = what.segments ? *what.segments : read_npy(what.offsets);
-    if (offsets.header.descr != "<i8" || offsets.header.shape.size() != 1 || offsets.header.shape[0] < 1)
-      refuse("--offsets {}: needs a 1-D array of i8 with at least one entry, this is {} {}", what.offsets,
-             offsets.header.descr, shape_text(offsets.header.shape));
-    const auto* first = reinterpret_cast<const int64_t*>(offsets.data);
+    array offsets = offsets_of(what, in);
     d.count = offsets.header.shape[0] - 1;
     d.length = 0;
-    d.offsets = first;
-    if (first[d.count] > in.header.elements())
-      refuse("--offsets {}: the last is {}, beyond the {} elements of the input", what.offsets, first[d.count],
-             in.header.elements());
+    d.offsets = reinterpret_cast<const int64_t*>(offsets.data);
     c.result.shape = {d.count};
     c.keeps.push_back(std::move(offsets));
   } else if (what.axis) {
@@ -338,6 +344,18 @@ call normalize(const request& what, const array& in) {
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
   if (about.one_result) c.result.shape.pop_back();
+  c.keeps.reserve(5);
+  if (!what.offsets.empty()) {
+    if (shape.size() != 1) refuse("--offsets cut an array of 1 axis, this one has {}", shape.size());
+    c.keeps.push_back(offsets_of(what, in));
+    const auto* first = reinterpret_cast<const int64_t*>(c.keeps.back().data);
+    const int64_t segments = c.keeps.back().header.shape[0] - 1;
+    if (!about.one_result && (first[0] != 0 || first[segments] != shape[0]))
+      refuse("--offsets {}: they begin at {} and end at {}; give offsets from 0 to {}, the length of the input",
+             what.offsets, first[0], first[segments], shape[0]);
+    d.count = segments, d.length = 0, d.offsets = first;
+    if (about.one_result) c.result.shape = {segments};
+  }
   if ((kind == LOCKSTEP_NORMALIZE_PICKED) != !what.labels.empty())
     refuse("--labels FILE.npy goes with --kind picked: give both, or none");
   const auto side = [&](const std::string& file, const char* option, const std::vector<int64_t>& wanted) {
@@ -348,7 +366,6 @@ call normalize(const request& what, const array& in) {
              shape_text(given.header.shape));
     return &given;
   };
-  c.keeps.reserve(4);
   for (const auto& [file, option, to] :
        {std::tuple{&what.weight, "--weight", &d.weight}, {&what.bias, "--bias", &d.bias}}) {
     if (file->empty()) continue;

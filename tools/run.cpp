@@ -260,6 +260,10 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .type_name("X")
           .show_default();
       command.add("--labels", o.what.labels, "of picked: a place in each row, from 0, as int64").type_name("FILE.npy");
+      command
+          .add("--offsets", o.what.offsets,
+               "of softmax and what follows it: rows are segments of a 1-D array, row s is [offsets[s], offsets[s+1])")
+          .type_name("FILE.npy");
       command.add("--eps", o.what.eps, "least norm of l2; added to the mean square of rms and layer")
           .type_name("X")
           .show_default();

@@ -76,7 +76,7 @@ struct normalizer : normalize_call {
     order::tree<Value> tree;
     for (int64_t k = first; k < last; ++k) {
       Value value;
-      value_of(leaf(row, k, buffer, true), leaf_length(k), value);
+      value_of(leaf(row, k, buffer, true), leaf_length(row, k), value);
       tree.push(value);
     }
     return tree.total();
@@ -90,7 +90,7 @@ struct normalizer : normalize_call {
     double most = 0;
     for (int64_t k = 0; k < leaves; ++k) {
       const auto* h = static_cast<const double*>(leaf(row, k, buffer, false));
-      for (int64_t i = 0; i < leaf_length(k); ++i) most = std::max(most, std::fabs(h[i]));
+      for (int64_t i = 0; i < leaf_length(row, k); ++i) most = std::max(most, std::fabs(h[i]));
     }
     if (!order::needs_rescale(plain, most)) return std::sqrt(plain);
     const int e = order::rescale_exponent(std::bit_cast<uint64_t>(most));
@@ -98,9 +98,9 @@ struct normalizer : normalize_call {
     order::tree<double> tree;
     for (int64_t k = 0; k < leaves; ++k) {
       const auto* h = static_cast<const double*>(leaf(row, k, buffer, false));
-      for (int64_t i = 0; i < leaf_length(k); ++i) buffer[i] = h[i] * down;
+      for (int64_t i = 0; i < leaf_length(row, k); ++i) buffer[i] = h[i] * down;
       double value;
-      value_of(buffer, leaf_length(k), value);
+      value_of(buffer, leaf_length(row, k), value);
       tree.push(value);
     }
     return std::sqrt(tree.total()) * std::ldexp(1.0, e);
@@ -130,7 +130,7 @@ struct normalizer : normalize_call {
       return write(row, 1, first, leaf(row, first, buffer, false), n, &s.mean, &s.divisor);
     }
     for (int64_t k = first; k < last; ++k)
-      write(row, 1, k, leaf(row, k, buffer, false), leaf_length(k), &s.mean, &s.divisor);
+      write(row, 1, k, leaf(row, k, buffer, false), leaf_length(row, k), &s.mean, &s.divisor);
   }
 
   // Rows [first, last) by one thread.

@@ -1,5 +1,5 @@
-// normalize_rows.hpp - what every kind of normalize has: where a call's rows are, their leaves with the residual added,
-// and how rows are divided among threads.
+// normalize_rows.hpp - what every kind of normalize has: where a call's rows are, one stride apart or between offsets,
+// their leaves with the residual added, and how rows are divided among threads.
 #pragma once
 
 #include "bits/order_rows.hpp"
@@ -17,20 +17,22 @@ struct normalize_call {
   int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
   int64_t leaves = order::leaves(d.length);
+  int64_t elements = d.offsets == nullptr ? d.count * d.length : d.offsets[d.count] - d.offsets[0];
   // A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
-  bool stream = d.count * d.length * (bytes + result_bytes) >= queue.tuned->rows.normalize_stream_bytes;
+  bool stream = elements * (bytes + result_bytes) >= queue.tuned->rows.normalize_stream_bytes;
 
   const auto& of_type() const { return kernels.of[d.dtype - LOCKSTEP_F16]; }
-  int64_t leaf_length(int64_t k) const { return k + 1 < leaves ? order::leaf : d.length - k * order::leaf; }
+  int64_t length(int64_t row) const { return d.offsets == nullptr ? d.length : d.offsets[row + 1] - d.offsets[row]; }
+  int64_t leaf_length(int64_t row, int64_t k) const { return std::min(order::leaf, length(row) - k * order::leaf); }
 
   // h of a leaf: where it lies, or made in buffer. first: sum is written, later passes read it there.
   const void* leaf(int64_t row, int64_t k, void* buffer, bool first) const {
     const int64_t at = k * order::leaf;
-    const char* x = src + (row * d.src_stride + at) * bytes;
+    const char* x = src + ((d.offsets == nullptr ? row * d.src_stride : d.offsets[row]) + at) * bytes;
     if (residual == nullptr) return x;
     char* kept = sum != nullptr ? sum + (row * d.sum_stride + at) * bytes : static_cast<char*>(buffer);
     if (sum == nullptr || first)
-      of_type().add(x, residual + (row * d.residual_stride + at) * bytes, kept, leaf_length(k));
+      of_type().add(x, residual + (row * d.residual_stride + at) * bytes, kept, leaf_length(row, k));
     return kept;
   }
 
@@ -48,7 +50,8 @@ struct normalize_call {
 
 // Values of the subtrees of a row that all threads share; a value has at most 32 bytes.
 inline size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d) {
-  const int64_t bytes = d.length * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
+  const int64_t bytes = d.offsets == nullptr ? d.length * static_cast<int64_t>(lockstep_dtype_bytes(d.dtype))
+                                             : INT64_MAX;  // a segment may be as long as that
   return static_cast<size_t>(most_tasks(*queue, bytes)) * 32;
 }
 

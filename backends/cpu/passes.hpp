@@ -108,6 +108,32 @@ inline int64_t most_tasks(const lockstep_queue& queue, int64_t bytes) {
   return bytes < tuned.stolen_from ? few : std::clamp(bytes / tuned.task_bytes, few, many);
 }
 
+// Ranges of segments of about equal work, in elements: share t begins at segment cut(t).
+struct segment_shares {
+  const int64_t* offsets;
+  int64_t count, shares;
+  double cost, total;  // of a segment beside its elements; of all
+
+  segment_shares(const lockstep_queue& queue, const int64_t* all, int64_t segments, int64_t grain)
+      : offsets(all), count(segments), cost(static_cast<double>(queue.tuned->reductions.segment_cost)) {
+    total = work(count);
+    shares = total < static_cast<double>(grain) ? 1 : queue.tuned->reductions.tasks_a_thread * queue.threads;
+  }
+  // Before segment s.
+  double work(int64_t s) const { return static_cast<double>(offsets[s] - offsets[0]) + cost * static_cast<double>(s); }
+  int64_t cut(int64_t t) const {
+    int64_t low = 0, high = count;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (work(middle) * static_cast<double>(shares) < total * static_cast<double>(t))
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return t == shares ? count : low;
+  }
+};
+
 // The values of aligned subtrees of 2^level chunks each, joined in order.
 template <class R>
 typename R::value join_subtrees(const typename R::value* values, int64_t count, int level) {

@@ -342,7 +342,7 @@ template <class R, class To>
 void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
   const reduction_tuning& tuned = queue.tuned->reductions;
   const bool split = splits(queue);
-  const int64_t first_element = q.d.offsets[0], elements = q.elements(), share = tuned.tasks_a_thread * queue.threads;
+  const int64_t elements = q.elements(), share = tuned.tasks_a_thread * queue.threads;
   // All threads share a segment that is more than one's part of the whole; the others are dealt out.
   const auto is_long = [&](int64_t n) { return split && n > std::max(tuned.long_bytes / q.bytes, elements / share); };
   bool any_short = !is_long(elements);
@@ -356,27 +356,9 @@ void reduce_segments(const lockstep_queue& queue, const R& r, const sequences& q
     }
   }
   if (!any_short) return;
-  // Ranges of about equal work, in elements. work(s) is the work before s.
-  const auto cost = static_cast<double>(tuned.segment_cost);
-  const auto work = [&](int64_t s) {
-    return static_cast<double>(q.d.offsets[s] - first_element) + cost * static_cast<double>(s);
-  };
-  const double total = work(q.d.count);
-  const auto cut = [&](int64_t t) {
-    int64_t low = 0, high = q.d.count;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      if (work(middle) * static_cast<double>(share) < total * static_cast<double>(t))
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return t == share ? q.d.count : low;
-  };
-  const bool few = total < static_cast<double>(tuned.grain_elements);
-  over_tasks(queue, few ? 1 : share, [&](int64_t t) {
-    reduce_range<pass::straight>(queue, r, q, few ? 0 : cut(t), few ? q.d.count : cut(t + 1), to, is_long);
-  });
+  const segment_shares all(queue, q.d.offsets, q.d.count, tuned.grain_elements);
+  over_tasks(queue, all.shares,
+             [&](int64_t t) { reduce_range<pass::straight>(queue, r, q, all.cut(t), all.cut(t + 1), to, is_long); });
 }
 
 template <bool Cached>

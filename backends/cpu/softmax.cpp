@@ -25,8 +25,9 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 // Leaves of a row whose exponentials a thread keeps until it writes, in its L2 and its part of the L3.
 int64_t kept_leaves(const lockstep_queue& queue, const lockstep_normalize_desc& d) {
   constexpr int64_t most = 2 << 20;  // bytes
-  if (d.kind != LOCKSTEP_NORMALIZE_SOFTMAX || (d.length <= order::leaf && d.residual == nullptr)) return 0;
-  return std::min(order::leaves(d.length),
+  const bool segments = d.offsets != nullptr;
+  if (d.kind != LOCKSTEP_NORMALIZE_SOFTMAX || (d.length <= order::leaf && d.residual == nullptr && !segments)) return 0;
+  return std::min(segments ? most : order::leaves(d.length),
                   std::min(queue.tuned->has.l2 * 2, most) / static_cast<int64_t>(order::leaf * sizeof(double)));
 }
 
@@ -56,6 +57,8 @@ struct exponentials : normalize_call {
     for (int64_t s = 0; s < count; ++s) order::store_key(d.dtype, elements, s, found[s].key);
     widen(elements, centre, count, 1, false);
   }
+  // Of a segment without elements: its LOGSUMEXP is -inf.
+  double centre_of_none() const { return d.scale < 0 ? INFINITY : -INFINITY; }
   double centre_of(const extreme& e) const {
     double x = 0;
     centres_of(&e, 1, &x);
@@ -70,7 +73,7 @@ struct exponentials : normalize_call {
     extreme found{};
     for (int64_t k = first, next = 0; k < last; k = next) {
       next = residual == nullptr ? std::min(k + together, last) : k + 1;
-      const int64_t n = (next - k - 1) * order::leaf + leaf_length(next - 1);
+      const int64_t n = (next - k - 1) * order::leaf + leaf_length(row, next - 1);
       extreme here;
       extreme_of.rows({leaf(row, k, buffer, true), n, n, nullptr}, 1, false, &here);
       found = k == first ? here : further(found, here);
@@ -90,22 +93,25 @@ struct exponentials : normalize_call {
     order::tree<double> tree;
     for (int64_t k = first; k < last; ++k) {
       double sum = 0, *const to = keeps.of(k - first, others);
-      exp(leaf(row, k, buffer, false), leaf_length(k), centre, to);
-      sum_of.rows({to, leaf_length(k), order::leaf, nullptr, true}, 1, &sum);
+      exp(leaf(row, k, buffer, false), leaf_length(row, k), centre, to);
+      sum_of.rows({to, leaf_length(row, k), order::leaf, nullptr, true}, 1, &sum);
       tree.push(sum);
     }
     return tree.total();
   }
-  char* result(int64_t row, int64_t at) const { return dst + (row * d.dst_stride + at) * result_bytes; }
+  char* result(int64_t row, int64_t at) const {
+    const bool between = d.offsets != nullptr && !one_result;
+    return dst + ((between ? d.offsets[row] : row * d.dst_stride) + at) * result_bytes;
+  }
   void write_leaves(int64_t row, int64_t first, int64_t last, double centre, double part, const store& keeps) const {
     alignas(64) char buffer[order::leaf * 8];
     alignas(64) double y[order::leaf];
     for (int64_t k = first; k < last; ++k) {
       const double* const e = std::isfinite(centre) ? keeps.of(k - first, nullptr) : nullptr;
       if (e != nullptr)
-        round(e, result(row, k * order::leaf), leaf_length(k), part, stream);
+        round(e, result(row, k * order::leaf), leaf_length(row, k), part, stream);
       else
-        write(row, k * order::leaf, leaf(row, k, buffer, false), leaf_length(k), centre, part, y);
+        write(row, k * order::leaf, leaf(row, k, buffer, false), leaf_length(row, k), centre, part, y);
     }
   }
   void write(int64_t row, int64_t at, const void* h, int64_t n, double centre, double part, double* y) const {
@@ -134,50 +140,63 @@ struct exponentials : normalize_call {
   // ---- rows [first, last) by one thread ---------------------------------------
   void rows(int64_t first, int64_t last, const store& keeps) const {
     for (int64_t row = first; row < last; ++row) {
-      const double centre = centre_of(extreme_of_leaves(row, 0, leaves));
+      const int64_t past = order::leaves(length(row));
+      const double centre = past == 0 ? centre_of_none() : centre_of(extreme_of_leaves(row, 0, past));
       double part[8] = {1};
-      if (std::isfinite(centre)) part[0] = sum_of_leaves(row, 0, leaves, centre, keeps);
+      if (std::isfinite(centre)) part[0] = sum_of_leaves(row, 0, past, centre, keeps);
       parts_of(part, 1);
       if (one_result)
         write_one(row, centre, part[0]);
       else
-        write_leaves(row, 0, leaves, centre, part[0], keeps);
+        write_leaves(row, 0, past, centre, part[0], keeps);
     }
   }
-  // Rows of at most a leaf without a residual, some at a time.
+  // Rows of at most a leaf without a residual, some at a time. Where each one's exponentials lie: segments' without
+  // gaps between them, because a sum reads them by offsets.
   void batches(int64_t first, int64_t last) const {
-    alignas(64) double e[kept];
-    const int64_t pitch = (d.length + 7) / 8 * 8, batch = std::min(kept / pitch, normalize_rows);
-    for (int64_t row = first; row < last; row += batch) {
-      const int64_t count = std::min(batch, last - row);
-      const char* const h = src + row * d.src_stride * bytes;
+    alignas(64) double e[kept + 8];  // the last vector is written whole
+    const bool segments = d.offsets != nullptr;
+    const int64_t pitch = (d.length + 7) / 8 * 8;
+    for (int64_t row = first, count = 0; row < last; row += count) {
+      int64_t place[normalize_rows + 1] = {};
+      for (count = 0; count < normalize_rows && row + count < last; ++count) {
+        place[count + 1] = place[count] + (segments ? length(row + count) : pitch);
+        if (place[count + 1] > kept) break;
+      }
+      const packed_rows x = segments ? packed_rows{src, 0, 0, d.offsets + row}
+                                     : packed_rows{src + row * d.src_stride * bytes, d.length, d.src_stride, nullptr};
       extreme found[normalize_rows];
       double centre[normalize_rows], part[normalize_rows];
-      extreme_of.rows({h, d.length, d.src_stride, nullptr}, count, false, found);
+      extreme_of.rows(x, count, false, found);
       centres_of(found, count, centre);
       for (int64_t s = 0; s < count; ++s) {
+        const int64_t n = length(row + s);
+        if (n == 0) centre[s] = centre_of_none();
         if (std::isfinite(centre[s]))
-          exp(h + s * d.src_stride * bytes, d.length, centre[s], e + s * pitch);
+          exp(leaf(row + s, 0, nullptr, false), n, centre[s], e + place[s]);
         else
-          std::fill(e + s * pitch, e + (s + 1) * pitch, nan);
+          std::fill_n(e + place[s], n, nan);
       }
-      sum_of.rows({e, d.length, pitch, nullptr, true}, count, part);
+      sum_of.rows(segments ? packed_rows{e, 0, 0, place, true} : packed_rows{e, d.length, pitch, nullptr, true}, count,
+                  part);
       parts_of(part, count);
       for (int64_t s = 0; s < count; ++s) {
+        const int64_t n = length(row + s);
         if (one_result)
           write_one(row + s, centre[s], part[s]);
         else if (divides)
-          round(e + s * pitch, result(row + s, 0), d.length, part[s], stream);
+          round(e + place[s], result(row + s, 0), n, part[s], stream);
         else
-          write(row + s, 0, h + s * d.src_stride * bytes, d.length, centre[s], part[s], e);
+          write(row + s, 0, leaf(row + s, 0, nullptr, false), n, centre[s], part[s], e);
       }
     }
   }
   // One row by all threads.
   void together(int64_t row, void* workspace, double* e) const {
-    const int level = subtree_level(leaves, most_tasks(queue, d.length * bytes));
-    const int64_t tasks = ((leaves - 1) >> level) + 1;
-    const auto end = [&](int64_t t) { return std::min((t + 1) << level, leaves); };
+    const int64_t past = order::leaves(length(row));
+    const int level = subtree_level(past, most_tasks(queue, length(row) * bytes));
+    const int64_t tasks = ((past - 1) >> level) + 1;
+    const auto end = [&](int64_t t) { return std::min((t + 1) << level, past); };
     const int64_t each = kept_leaves(queue, d) * queue.threads / tasks;
     const auto keeps = [&](int64_t t) { return store{e + t * each * order::leaf, each}; };
     auto* const found = static_cast<extreme*>(workspace);
@@ -201,8 +220,32 @@ struct exponentials : normalize_call {
     });
   }
 
+  // Segments: all threads share one that is more than a thread's part of the whole; the others are dealt out.
+  void segments(void* workspace, double* e) const {
+    const int64_t share = queue.tuned->reductions.tasks_a_thread * queue.threads, each = kept_leaves(queue, d);
+    const int64_t most =
+        queue.threads == 1 || forked() ? INT64_MAX : std::max(queue.tuned->rows.shared_bytes / bytes, elements / share);
+    for (int64_t row = 0; elements > most && row < d.count; ++row)
+      if (length(row) > most) together(row, workspace, e);
+    const segment_shares all(queue, d.offsets, d.count, queue.tuned->rows.normalize_grain);
+    over_shares(queue, all.shares, [&](int64_t t, int thread) {
+      const int64_t last = all.cut(t + 1);
+      for (int64_t row = all.cut(t), past = row; row < last; row = past) {
+        while (past < last && length(past) <= order::leaf) ++past;
+        if (row < past) {
+          batches(row, past);
+        } else {
+          ++past;
+          if (length(row) <= most) rows(row, past, {e + thread * each * order::leaf, each});
+        }
+      }
+      if (stream) kernels.fence();
+    });
+  }
+
   void run(void* workspace) const {
     auto* const e = reinterpret_cast<double*>(static_cast<char*>(workspace) + joins_bytes(&queue, d));
+    if (d.offsets != nullptr) return segments(workspace, e);
     if (shares_rows()) {
       for (int64_t row = 0; row < d.count; ++row) together(row, workspace, e);
       return;

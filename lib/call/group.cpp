@@ -65,7 +65,7 @@ bool is_bad(lockstep_status s) { return s != LOCKSTEP_OK && s != LOCKSTEP_OVERFL
 bool reaches_all(const choice& chosen, const prepared_call& p, const array_places& data) {
   if (p.src_span != 0 && !can_reach(chosen, data.src, p.call.src)) return false;
   if (!can_reach(chosen, data.dst, p.call.dst)) return false;
-  if (p.offsets_bytes != 0 && !can_reach(chosen, data.offsets, p.call.reduce.offsets)) return false;
+  if (p.offsets_bytes != 0 && !can_reach(chosen, data.offsets, offsets_of(p.call))) return false;
   for (int i = 0; i < p.side_count; ++i)
     if (!can_reach(chosen, data.sides[i], p.sides[i].pointer)) return false;
   return true;

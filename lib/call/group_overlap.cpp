@@ -42,7 +42,7 @@ std::vector<array_of_member> arrays_of(const std::vector<group_member>& members)
     const prepared_call& p = m.prepared;
     add(p.call.src, p.src_span, "src", false, p.src_lead);
     add(p.call.dst, p.dst_span, "dst", true, p.dst_lead);
-    if (p.offsets_bytes != 0) add(p.call.reduce.offsets, p.offsets_bytes, "offsets", false);
+    if (p.offsets_bytes != 0) add(offsets_of(p.call), p.offsets_bytes, "offsets", false);
     for (int i = 0; i < p.side_count; ++i)
       add(p.sides[i].pointer, p.sides[i].bytes, p.sides[i].name, p.sides[i].written, p.sides[i].lead);
   }

@@ -11,12 +11,12 @@ bool host_readable(const void* pointer) { return place_of(pointer).kind != LOCKS
 // Device offsets with a NULL src are allowed if every segment is empty. Only reading the
 // offsets can show that.
 void require_empty_segments(lockstep_context* context, const prepared_call& prepared) {
-  const array_place at = place_of(prepared.call.reduce.offsets);
+  const array_place at = place_of(offsets_of(prepared.call));
   backend_entry* owner = at.owner;
   const queue_lease lease = context->acquire(owner, at.device, nullptr, false);
   std::vector<int64_t> offsets(prepared.offsets_bytes / sizeof(int64_t));
   lockstep_status status =
-      lease->backend->copy(lease.get(), prepared.call.reduce.offsets, offsets.data(), prepared.offsets_bytes);
+      lease->backend->copy(lease.get(), offsets_of(prepared.call), offsets.data(), prepared.offsets_bytes);
   if (status == LOCKSTEP_OK) status = lease->backend->finish(lease.get());
   if (status != LOCKSTEP_OK) fail_backend(status, *owner);
   for (const int64_t offset : offsets)
@@ -26,10 +26,9 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
 }  // namespace
 
 void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
-  const lockstep_reduce_desc& d = prepared.call.reduce;  // lockstep_scan_desc and lockstep_sums_desc start alike
   if (prepared.offsets_bytes == 0) return;
   // The backend checks device offsets. How much of src they cover stays unknown here.
-  prepared.src_span_known = host_readable(d.offsets);
+  prepared.src_span_known = host_readable(offsets_of(prepared.call));
   if (!prepared.src_span_known) {
     if (prepared.call.src == nullptr) {
       require_empty_segments(context, prepared);
@@ -45,26 +44,27 @@ void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
 }
 
 void read_offsets(prepared_call& prepared) {
-  const lockstep_reduce_desc& d = prepared.call.reduce;
-  if (d.offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", d.offsets[0]);
-  for (int64_t s = 0; s < d.count; ++s)
-    if (d.offsets[s + 1] < d.offsets[s])
+  const int64_t* const offsets = offsets_of(prepared.call);
+  const auto count = static_cast<int64_t>(prepared.offsets_bytes / sizeof *offsets) - 1;
+  if (offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", offsets[0]);
+  for (int64_t s = 0; s < count; ++s)
+    if (offsets[s + 1] < offsets[s])
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
-           d.offsets[s + 1], s, d.offsets[s]);
-  const int64_t elements = d.offsets[d.count];
+           offsets[s + 1], s, offsets[s]);
+  const int64_t elements = offsets[count];
   // Bytes of an array up to the last element that the offsets name, and before the first.
   const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes, size_t& lead) {
     int64_t bytes = 0;
     lead = 0;
-    if (elements == d.offsets[0]) return size_t{0};
+    if (elements == offsets[0]) return size_t{0};
     if (__builtin_mul_overflow(elements - 1, stride, &bytes) || __builtin_add_overflow(bytes, int64_t{1}, &bytes) ||
         __builtin_mul_overflow(bytes, static_cast<int64_t>(element_bytes), &bytes))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}: {} would span more than 2^63-1 bytes; use smaller offsets",
-           d.count, elements, name);
-    lead = static_cast<size_t>(d.offsets[0] * stride) * element_bytes;
+           count, elements, name);
+    lead = static_cast<size_t>(offsets[0] * stride) * element_bytes;
     return static_cast<size_t>(bytes);
   };
-  const auto named = static_cast<size_t>(elements - d.offsets[0]);
+  const auto named = static_cast<size_t>(elements - offsets[0]);
   prepared.moved_bytes = prepared.offsets_bytes + named * prepared.element_bytes;
   prepared.src_span = span_of("src", prepared.src_step, prepared.element_bytes, prepared.src_lead);
   if (prepared.dst_step != 0)
@@ -79,11 +79,11 @@ void read_offsets(prepared_call& prepared) {
 
 prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept) {
   lockstep_call& call = prepared.call;
-  const int64_t* const given = call.reduce.offsets;
+  const int64_t* const given = offsets_of(call);
   const int64_t first = given[0] / 256 * 256;  // keeps every array's alignment
   kept.assign(given, given + prepared.offsets_bytes / sizeof(int64_t));
   for (int64_t& offset : kept) offset -= first;
-  call.reduce.offsets = kept.data();
+  offsets_of(call) = kept.data();
   const auto cut = [first](const void* pointer, size_t& bytes, size_t& lead, int64_t stride, size_t element_bytes) {
     if (bytes == 0) return pointer;
     const size_t less = static_cast<size_t>(first * stride) * element_bytes;

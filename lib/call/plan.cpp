@@ -190,7 +190,7 @@ void measure(lockstep_plan& plan, const void* src, void* dst, uint32_t flags, in
   const array_places data = locate(plan.prepared, src, dst);
   bool on_device =
       chosen.backend->measure != nullptr && can_reach(chosen, data.src, src) && can_reach(chosen, data.dst, dst) &&
-      (plan.prepared.offsets_bytes == 0 || can_reach(chosen, data.offsets, plan.prepared.call.reduce.offsets));
+      (plan.prepared.offsets_bytes == 0 || can_reach(chosen, data.offsets, offsets_of(plan.prepared.call)));
   for (int i = 0; i < plan.prepared.side_count; ++i)
     on_device = on_device && can_reach(chosen, data.sides[i], plan.prepared.sides[i].pointer);
   if (on_device) {

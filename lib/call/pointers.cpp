@@ -78,11 +78,11 @@ void check_pointers(const prepared_call& prepared, const void* src, const void* 
   }
   if (prepared.side_count != 0) check_sides(prepared, src, dst);
   if (prepared.offsets_bytes != 0) {
-    check_one("offsets", prepared.call.reduce.offsets, prepared.offsets_bytes, sizeof(int64_t));
-    if (overlap({"offsets", prepared.call.reduce.offsets, prepared.offsets_bytes},
+    check_one("offsets", offsets_of(prepared.call), prepared.offsets_bytes, sizeof(int64_t));
+    if (overlap({"offsets", offsets_of(prepared.call), prepared.offsets_bytes},
                 touched("dst", dst, prepared.dst_span, prepared.dst_lead)))
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets ({}) and dst ({}) overlap; give dst memory of its own",
-           static_cast<const void*>(prepared.call.reduce.offsets), dst);
+           static_cast<const void*>(offsets_of(prepared.call)), dst);
   }
 }
 
@@ -108,7 +108,7 @@ void require_workspace_apart(const prepared_call& prepared, const lockstep_optio
   };
   require_apart(touched("src", prepared.call.src, prepared.src_span, prepared.src_lead));
   require_apart(touched("dst", prepared.call.dst, prepared.dst_span, prepared.dst_lead));
-  if (prepared.offsets_bytes != 0) require_apart({"offsets", prepared.call.reduce.offsets, prepared.offsets_bytes});
+  if (prepared.offsets_bytes != 0) require_apart({"offsets", offsets_of(prepared.call), prepared.offsets_bytes});
   for (const side_array* side = prepared.sides; side != prepared.sides + prepared.side_count; ++side)
     require_apart(touched(side->name, side->pointer, side->bytes, side->lead));
 }

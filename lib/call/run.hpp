@@ -43,6 +43,12 @@ struct prepared_call {
   std::string needs;   // if more than 1, the reason as text
 };
 
+// Where a call that has offsets keeps them: but for normalize, descriptions with offsets begin alike.
+inline const int64_t*& offsets_of(lockstep_call& call) {
+  return call.op == LOCKSTEP_NORMALIZE ? call.normalize.offsets : call.reduce.offsets;
+}
+inline const int64_t* offsets_of(const lockstep_call& call) { return offsets_of(const_cast<lockstep_call&>(call)); }
+
 // Runs a call and records it for lockstep_last_run.
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* options);

@@ -128,7 +128,7 @@ bool runs_as_it_stands(const choice& chosen, const array_places& data) {
 // Whether an array out of reach has so many elements before the first that the offsets name that they can be left out.
 bool copies_a_lead(const choice& chosen, const prepared_call& prepared, const array_places& data) {
   const lockstep_call& call = prepared.call;
-  if (prepared.offsets_bytes == 0 || !prepared.src_span_known || prepared.src_span == 0 || call.reduce.offsets[0] < 256)
+  if (prepared.offsets_bytes == 0 || !prepared.src_span_known || prepared.src_span == 0 || offsets_of(call)[0] < 256)
     return false;
   return !can_reach(chosen, data.src, call.src) || (prepared.dst_lead != 0 && !can_reach(chosen, data.dst, call.dst)) ||
          (prepared.side_count != 0 && !can_reach(chosen, data.sides[0], prepared.sides[0].pointer));
@@ -204,14 +204,14 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so src{} cannot be copied to where {} reaches it; call the backend that owns both",
          placed ? " or dst" : "", chosen.entry->name());
-  if (!prepared.src_span_known && prepared.side_count != 0 &&
+  if (!prepared.src_span_known && prepared.side_count != 0 && prepared.sides[0].step != 0 &&
       !can_reach(chosen, data.sides[0], prepared.sides[0].pointer))
     fail(LOCKSTEP_UNSUPPORTED,
          "offsets are device memory, so {} cannot be copied to where {} reaches it; give it memory of the same kind",
          prepared.sides[0].name, chosen.entry->name());
   const staged dst(chosen, data.dst, call.dst, prepared.dst_span);
   const staged src(chosen, data.src, call.src, in_place ? 0 : prepared.src_span);
-  const staged offsets(chosen, data.offsets, has_offsets ? call.reduce.offsets : nullptr, prepared.offsets_bytes);
+  const staged offsets(chosen, data.offsets, has_offsets ? offsets_of(call) : nullptr, prepared.offsets_bytes);
   const staged_sides sides(chosen, prepared, data);
   result.staged_bytes = dst.bytes() + src.bytes() + offsets.bytes() + sides.bytes();
   const bool any = dst.used() || src.used() || offsets.used() || sides.bytes() != 0;
@@ -226,8 +226,8 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
       call.src = src.copy();
     }
     if (offsets.used()) {
-      move.copy(call.reduce.offsets, offsets.copy(), prepared.offsets_bytes);
-      call.reduce.offsets = static_cast<const int64_t*>(offsets.copy());
+      move.copy(offsets_of(call), offsets.copy(), prepared.offsets_bytes);
+      offsets_of(call) = static_cast<const int64_t*>(offsets.copy());
     }
     sides.upload(move, call);
     // Gaps between dst's rows, and results of empty sequences, must stay unchanged.

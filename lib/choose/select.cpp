@@ -95,7 +95,7 @@ array_places locate(const prepared_call& prepared, const void* src, const void* 
   array_places found;
   if (all_is_host_memory()) return found;
   found.src = place_of(src), found.dst = place_of(dst);
-  if (prepared.offsets_bytes != 0) found.offsets = place_of(prepared.call.reduce.offsets);
+  if (prepared.offsets_bytes != 0) found.offsets = place_of(offsets_of(prepared.call));
   for (int i = 0; i < prepared.side_count; ++i) found.sides[i] = place_of(prepared.sides[i].pointer);
   // A small dst in pageable memory does not slow down the copies.
   const bool sized = prepared.dst_span >= prepared.src_span / 8;
@@ -162,8 +162,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       fail(LOCKSTEP_NO_BACKEND, "{} cannot run any more: {}", entry->name(), entry->reason());
     }
     // Its rows look at the offsets when one of them is chosen.
-    if (entry->is_cpu() && prepared.offsets_bytes != 0 &&
-        place_of(prepared.call.reduce.offsets).kind == LOCKSTEP_DEVICE) {
+    if (entry->is_cpu() && prepared.offsets_bytes != 0 && place_of(offsets_of(prepared.call)).kind == LOCKSTEP_DEVICE) {
       passed_over("offsets are device memory, which it cannot read; call the backend that owns them");
       continue;
     }

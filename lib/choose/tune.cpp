@@ -124,11 +124,11 @@ std::vector<candidate> measured(const choice& chosen, prepared_call own, const l
   const bool in_place = call.src == call.dst;
   const own_memory src(chosen, std::max<size_t>({own.src_span, in_place ? own.dst_span : 0, 1}));
   const own_memory dst(chosen, in_place ? 0 : std::max<size_t>(own.dst_span, 1));
-  const bool far = own.offsets_bytes != 0 && chosen.backend->reachable(chosen.queue.get(), call.reduce.offsets) == 0;
+  const bool far = own.offsets_bytes != 0 && chosen.backend->reachable(chosen.queue.get(), offsets_of(call)) == 0;
   const own_memory offsets(chosen, far ? own.offsets_bytes : 0);
   if (far) {
-    offsets.put(call.reduce.offsets, own.offsets_bytes, 0);
-    call.reduce.offsets = reinterpret_cast<const int64_t*>(offsets.data());
+    offsets.put(offsets_of(call), own.offsets_bytes, 0);
+    offsets_of(call) = reinterpret_cast<const int64_t*>(offsets.data());
   }
   call.src = src.data();
   call.dst = in_place ? src.data() : dst.data();
@@ -226,7 +226,7 @@ const lockstep_variant* tuned_variant(lockstep_context& context, const settings&
   prepared_call own = prepared;
   std::vector<int64_t> offsets;
   if (own.offsets_bytes != 0) {
-    if (place_of(own.call.reduce.offsets).kind == LOCKSTEP_DEVICE)
+    if (place_of(offsets_of(own.call)).kind == LOCKSTEP_DEVICE)
       fail(LOCKSTEP_UNSUPPORTED,
            "LOCKSTEP_TUNE cannot read offsets in device memory, so it does not know how long src is; give offsets in "
            "host memory, or omit the flag");

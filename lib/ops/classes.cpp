@@ -87,7 +87,9 @@ call_class classify_normalize(const prepared_call& prepared) {
   for (int i = 0; i < prepared.side_count; ++i) sides += format_text(" {}", prepared.sides[i].name);
   return {format_text("kind {} {} {} {} of {} {} {}{}", static_cast<int>(d.kind), dtype_text(d.dtype),
                       dtype_text(d.result), about(d.count), about(d.length),
-                      d.src_stride == d.length && d.dst_stride == d.length ? "packed" : "pitched",
+                      d.offsets != nullptr                                   ? "segments"
+                      : d.src_stride == d.length && d.dst_stride == d.length ? "packed"
+                                                                             : "pitched",
                       lines(d.src_stride, prepared.element_bytes), sides),
           d.dtype};
 }

@@ -57,6 +57,38 @@ void add_side(prepared_call& prepared, size_t member, side_array side) {
   prepared.sides[prepared.side_count++] = side;
 }
 
+void add_labels(prepared_call& prepared) {
+  const lockstep_normalize_desc& d = prepared.call.normalize;
+  if (d.labels == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "labels is NULL; PICKED needs count labels, one per row");
+  const int64_t rows[] = {d.count}, packed[] = {1};
+  add_side(prepared, offsetof(lockstep_normalize_desc, labels),
+           {"labels", d.labels, span_bytes("labels", 1, rows, packed, sizeof *d.labels), alignof(int64_t)});
+}
+
+// Rows between offsets. What they reach is known once they have been read (call/offsets.cpp).
+void prepare_segments(prepared_call& prepared, const normalization_kind& kind) {
+  lockstep_normalize_desc& d = prepared.call.normalize;
+  if (!kind.exponential)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "offsets is {}, but {} has none; set it to NULL",
+         static_cast<const void*>(d.offsets), kind.name);
+  if (d.residual != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "residual is {}, but segments have none; set it to NULL", d.residual);
+  prepared.empty = d.count == 0;
+  if (prepared.empty) return;
+  if (!kind.one_result) d.dst_stride = 0;
+  d.length = d.src_stride = d.residual_stride = d.sum_stride = 0;
+  const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
+  prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
+  prepared.src_step = 1;
+  if (kind.one_result)
+    prepared.dst_span = rows_span("dst", "dst_stride", d, 1, d.dst_stride, prepared.dst_element_bytes, true);
+  else
+    prepared.dst_step = 1;
+  prepared.dst_dense = false;
+  prepared.may_alias = d.result == d.dtype && !kind.one_result;
+  if (d.kind == LOCKSTEP_NORMALIZE_PICKED) add_labels(prepared);
+}
+
 }  // namespace
 
 void prepare_normalize(prepared_call& prepared) {
@@ -66,18 +98,17 @@ void prepare_normalize(prepared_call& prepared) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "sum is {} but residual is NULL; give both, or set sum to NULL",
          static_cast<const void*>(d.sum));
   require_nonnegative("count", d.count);
-  require_nonnegative("length", d.length);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
   const normalization_kind& kind = kind_of(d.kind);
   if (kind.exponential) prepared.reads = 4, prepared.needs = format_text("normalize's {}", kind.name);
+  if (d.offsets != nullptr) return prepare_segments(prepared, kind);
+  require_nonnegative("length", d.length);
   if (kind.one_result && d.length == 0 && d.count != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "length is 0; {} needs rows of 1 element or more", kind.name);
   prepared.empty = d.count == 0 || d.length == 0;
   if (prepared.empty) return;
   const bool picked = d.kind == LOCKSTEP_NORMALIZE_PICKED;
-  if (picked && d.labels == nullptr)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "labels is NULL; PICKED needs count labels, one per row");
   const size_t bytes = prepared.element_bytes, weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
   const int64_t all[] = {d.count, d.length}, results = kind.one_result ? 1 : d.length;
   const auto total = static_cast<size_t>(product("count * length", 2, all));
@@ -90,9 +121,7 @@ void prepare_normalize(prepared_call& prepared) {
   const bool weighed = !picked && d.weight != nullptr;
   const size_t per_column = weighed || d.bias != nullptr ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
   if (picked) {
-    const int64_t rows[] = {d.count};
-    add_side(prepared, offsetof(lockstep_normalize_desc, labels),
-             {"labels", d.labels, span_bytes("labels", 1, rows, packed, sizeof *d.labels), alignof(int64_t)});
+    add_labels(prepared);
   } else {
     add_side(prepared, offsetof(lockstep_normalize_desc, weight), {"weight", d.weight, per_column, weight_bytes});
   }

@@ -8,6 +8,9 @@
 
 namespace lockstep::lib {
 template <>
+inline constexpr std::array known_sizes<lockstep_normalize_desc> = {offsetof(lockstep_normalize_desc, offsets),
+                                                                    sizeof(lockstep_normalize_desc)};
+template <>
 inline constexpr std::array known_sizes<lockstep_map_desc> = {offsetof(lockstep_map_desc, times),
                                                               sizeof(lockstep_map_desc)};
 namespace {

@@ -108,6 +108,8 @@ bool describe_shuffle(state& s, const array& x, values& v, call& c);
 bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
                      bool may_copy, result& temporary);
 bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
+// Where the first segment begins and the last one ends; the latter is within `length` elements.
+bool ends_of(state& s, const array& offsets, int64_t length, int64_t* first, int64_t* last);
 // Offsets as C takes them: of another type of integers, or not packed, by way of a copy.
 bool read_offsets(state& s, settings& set, values& v, source& offsets);
 bool packed_integers(state& s, settings& set, const char* of, source& to);
@@ -128,6 +130,9 @@ struct sides {
 };
 bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_normalization kind, call& c,
                         bool may_copy, result& temporary, sides& more, bool* elsewhere);
+// Rows between offsets, of an x of one axis.
+bool describe_ragged_rows(state& s, source& x, const array& offsets, settings& set, values& v,
+                          lockstep_normalization kind, call& c, bool may_copy, result& temporary, sides& more);
 bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c, bool may_copy,
                    result& temporary, bool* elsewhere);
 bool place_normalize(state& s, const array& dst, call& c);

@@ -95,6 +95,8 @@ constexpr keyword exponentials[] = {kw_x, kw_axis, kw_scale, kw_residual, kw_res
 constexpr keyword one_a_row[] = {kw_x, kw_axis, kw_keepdims, kw_scale, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword labelled[] = {kw_x,     kw_labels,   kw_axis,         kw_keepdims,
                                 kw_scale, kw_residual, kw_residual_out, kw_dtype};
+constexpr keyword cut_rows[] = {kw_x, kw_offsets, kw_scale, kw_dtype};
+constexpr keyword cut_labelled[] = {kw_x, kw_labels, kw_offsets, kw_scale, kw_dtype};
 constexpr keyword added_up[] = {kw_x, kw_axis, kw_exclusive, kw_dtype}, running[] = {kw_x, kw_axis, kw_exclusive};
 constexpr keyword of_two[] = {kw_x, kw_y, kw_axis, kw_keepdims, kw_dtype};
 constexpr keyword spread[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_correction, kw_ddof, kw_where};
@@ -143,6 +145,10 @@ constexpr operation table[] = {
     row("log_softmax", task::normalize, LOCKSTEP_NORMALIZE, exponentials, 2, 1, LOCKSTEP_NORMALIZE_LOG_SOFTMAX),
     row("logsumexp", task::normalize, LOCKSTEP_NORMALIZE, one_a_row, 2, 1, LOCKSTEP_NORMALIZE_LOGSUMEXP),
     row("picked", task::normalize, LOCKSTEP_NORMALIZE, labelled, 3, 2, LOCKSTEP_NORMALIZE_PICKED),
+    row("segment_softmax", task::normalize, LOCKSTEP_NORMALIZE, cut_rows, 2, 2, LOCKSTEP_NORMALIZE_SOFTMAX),
+    row("segment_log_softmax", task::normalize, LOCKSTEP_NORMALIZE, cut_rows, 2, 2, LOCKSTEP_NORMALIZE_LOG_SOFTMAX),
+    row("segment_logsumexp", task::normalize, LOCKSTEP_NORMALIZE, cut_rows, 2, 2, LOCKSTEP_NORMALIZE_LOGSUMEXP),
+    row("segment_picked", task::normalize, LOCKSTEP_NORMALIZE, cut_labelled, 3, 3, LOCKSTEP_NORMALIZE_PICKED),
     row("cumsum", task::scan, LOCKSTEP_SCAN, added_up, 2, 1, LOCKSTEP_SUM),
     row("cummax", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MAX),
     row("cummin", task::scan, LOCKSTEP_SCAN, running, 2, 1, LOCKSTEP_MIN),
@@ -268,11 +274,14 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
   if (p.v[kw_where] || p.v[kw_initial]) return with_words(s, o, p, a, n, keywords);
   if (!p.describe(s, true) || !warn_of_meaning(o, p, n)) return nullptr;
   if ((p.wide && !may_copy(p.set, "x", "would have to be made wider")) ||
+      (p.of_rows && o.what == task::normalize && !may_copy(p.set, "x", "has several axes, which are moved first")) ||
       (p.elsewhere && !may_copy(p.set, "x", "does not lie as the operation reads it along these axes")))
     return nullptr;
   if (p.wide) return widen(s, o, p.x.direct, a, n, keywords);
   if (p.root) return rooted(s, o, p.x.direct, a, n, keywords);
   if (p.elsewhere) return along_others(s, o, p.x.direct, p.description, a, n, keywords);
+  if (p.of_rows && o.what == task::normalize)
+    return by_helper(s, "ragged_call", o, p.x.direct, Py_None, a, n, keywords);
   if (p.of_rows) return segments_of_rows(s, p);
   if (o.what == task::moments) return moments(s, p.description, p.set, *p.x.use, o.kind);
   result r;
@@ -391,7 +400,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   prepared p(*o, set);
   if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
   char text[64];
-  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || o->what == task::segments ||
+  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || p.v[kw_offsets] ||
       (o->what == task::moments && !pair_of(p.description, o->kind)))
     return raise_dtype(s, "%s of %s goes only by way of a copy; call it outside jit, or convert x", name,
                        element_name(p.x.use->type, text));

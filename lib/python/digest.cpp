@@ -18,14 +18,13 @@ PyObject* digest(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* k
   if (!dtype)
     return raise_dtype(s, "x holds %s; a digest is of bool, integers and floats of 16 to 64 bits",
                        element_name(x.use->type, text));
-  if (x.use->on_device())
-    return raise(s, LOCKSTEP_UNSUPPORTED, "x lives on a CUDA device, and digests are of host memory; copy it there");
   const ref shape(PyTuple_New(x.use->rank));
   for (int k = 0; shape && k < x.use->rank; ++k) {
     PyObject* const length = PyLong_FromLongLong(x.use->shape[k]);
     if (!length || PyTuple_SetItem(shape.get(), k, length) != 0) return nullptr;
   }
   if (!shape || !packed_source(s, x, set, temporary)) return nullptr;
+  queue_on(set, *x.use, array());  // the words are the host's, so the call waits for them
   uint64_t words[2] = {};
   const lockstep_sums_desc d = lockstep_sums_full(LOCKSTEP_SUMS_DIGEST, dtype, x.use->size, nullptr);
   lockstep_status status;

@@ -25,6 +25,27 @@ namespace lockstep::python {
   "scale : float, default 1.0\n" \
   "    Factor of the elements, rounded in double; not 0.\n"
 
+// Of each segment.
+#define DOC_RAGGED(name, labels, does, of_labels, gives, notes, example) \
+  "segment_" name "(x, " labels "offsets, *, scale=1.0, dtype=None, " DOC_SIGNATURE does "\n" \
+  "\nParameters\n----------\n" \
+  "x : array of float16, bfloat16, float32 or float64\n" \
+  "    Segments are cut from its first axis, and each is a row. If there are several axes, packed copies are made.\n" \
+  of_labels \
+  "offsets : array of integers, or a list\n" \
+  "    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they\n" \
+  "    are on a device, the first and the last one are read back, which waits for them; all of them where x has several axes.\n" \
+  "scale : float, default 1.0\n" \
+  "    Factor of the elements, rounded in double; not 0.\n" \
+  "dtype : dtype, optional\n" \
+  "    Of the result: \"float16\", \"bfloat16\" or \"float32\"; default: that of `x`. There is one rounding.\n" \
+  DOC_OTHERS "Returns\n-------\narray\n    " gives "\n" \
+  "\nNotes\n-----\n" \
+  "A segment has the bits that `" name "` gives for it alone. " notes "\n" \
+  "\nExamples\n--------\n>>> ls.segment_" name "(np.array(" example "\n"
+#define DOC_RAGGED_ALL "The array type and shape of `x`: the offsets begin at 0 and end at its length. ``out=x`` replaces it."
+#define DOC_RAGGED_ONE "The array type of `x`, one result per segment, of the shape of the other axes."
+
 constexpr const char* row_docs[] = {
 "normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
 DOC_SIGNATURE R"doc(Divide each row by its 2-norm, as torch.nn.functional.normalize.
@@ -194,6 +215,20 @@ Examples
 >>> ls.picked(np.array([[0.0, 0.0], [-np.inf, 5.0]]), np.array([1, 1])).round(4)
 array([-0.6931,  0.    ])
 )doc",
+
+DOC_RAGGED("softmax", "", "Exponentials of each segment divided by their sum: attention over the neighbours of a node, or the words of a sentence.", "",
+DOC_RAGGED_ALL, "An empty segment has no results.",
+"[0.0, 0.0, 5.0]), [0, 2, 3])\narray([0.5, 0.5, 1. ])"),
+DOC_RAGGED("log_softmax", "", "Logarithms of `segment_softmax`, without rounding that first.", "",
+DOC_RAGGED_ALL, "An empty segment has no results.",
+"[0.0, 0.0, 5.0]), [0, 2, 3]).round(4)\narray([-0.6931, -0.6931,  0.    ])"),
+DOC_RAGGED("logsumexp", "", "Logarithm of the sum of each segment's exponentials.", "",
+DOC_RAGGED_ONE, "``dtype=\"float64\"`` gives the double that is rounded otherwise. An empty segment gives -inf.",
+"[0.0, 0.0, 5.0]), [0, 2, 2, 3]).round(4)\narray([0.6931,   -inf, 5.    ])"),
+DOC_RAGGED("picked", "labels, ", "The element of `segment_log_softmax` that a label names in each segment, without the other elements.",
+"labels : array of integers\n    A place in each segment, from 0 on; of the shape of the result.\n",
+DOC_RAGGED_ONE, "``dtype=\"float64\"`` gives the double that is rounded otherwise. A label outside of its segment raises InvalidArgument,\nand so does an empty segment; on CUDA its result is left as it was.",
+"[0.0, 0.0, 5.0]), [1, 0], [0, 2, 3]).round(4)\narray([-0.6931,  0.    ])"),
 
 "cumsum(x, axis=None, *, dtype=None, exclusive=False, "
 DOC_SIGNATURE R"doc(Running sums, with the same bits on every machine.

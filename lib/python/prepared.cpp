@@ -82,6 +82,12 @@ bool prepared::describe(state& s, bool may_copy) {
              describe_shuffle(s, *x.use, v, c);
     case task::normalize:
       more = std::make_unique<sides>();
+      if (v[kw_offsets]) {
+        if (!read_offsets(s, set, v, offsets)) return false;
+        return (of_rows = x.use->rank > 1) ||
+               describe_ragged_rows(s, x, *offsets.use, set, v, lockstep_normalization(which.kind), c, may_copy,
+                                    temporary, *more);
+      }
       return describe_normalize(s, x, set, v, lockstep_normalization(which.kind), c, may_copy, temporary, *more,
                                 &elsewhere);
     default: break;

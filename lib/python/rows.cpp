@@ -184,6 +184,59 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   return true;
 }
 
+bool describe_ragged_rows(state& s, source& x, const array& offsets, settings& set, values& v,
+                          lockstep_normalization kind, call& c, bool may_copy, result& temporary, sides& more) {
+  const lockstep_dtype dtype = dtype_of(x.use->type);
+  char text[64];
+  if (!is_float(dtype))
+    return raise_dtype(s, "x holds %s; floats of 16, 32 and 64 bits are normalised", element_name(x.use->type, text)),
+           false;
+  if (x.use->rank != 1)
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has no axes; segments are cut from the first of one or more"), false;
+  const lib::normalization_kind& which = lib::kind_of(kind);
+  const int64_t elements = x.use->shape[0], segments = offsets.shape[0] - 1;
+  int64_t first = 0, last = 0;
+  if (!ends_of(s, offsets, elements, &first, &last)) return false;
+  if (!which.one_result && (first != 0 || last != elements))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "offsets begin at %lld and end at %lld, but x has %lld elements; give offsets from 0 to %lld",
+                 static_cast<long long>(first), static_cast<long long>(last), static_cast<long long>(elements),
+                 static_cast<long long>(elements)),
+           false;
+  if (!is_packed(*x.use) && !may_copy) return no_copy(s, "the elements of x are not packed");
+  if (!packed_source(s, x, set, temporary)) return false;
+  double scale = 1;
+  lockstep_dtype result = dtype;
+  if (!read_double(s, v[kw_scale], "scale", &scale) ||
+      !read_result(s, v[kw_dtype], {which.one_result ? LOCKSTEP_F64 : dtype, floats_of_32 | floats_of_16}, &result))
+    return false;
+  c.op = LOCKSTEP_NORMALIZE;
+  lockstep_normalize_desc& d = c.normalize;
+  d = lockstep_normalize_segments(kind, dtype, segments, reinterpret_cast<const int64_t*>(offsets.data), scale);
+  d.result = result;
+  if (v[kw_labels]) {
+    if (!read_source(s, v[kw_labels], "labels", set, more.labels) ||
+        !same_device(s, *x.use, *more.labels.use, "labels"))
+      return false;
+    const array& labels = *more.labels.use;
+    if (labels.rank != 1 || labels.size != segments)
+      return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                   "labels has %d axes and %lld elements; give one for each of %lld segments", labels.rank,
+                   static_cast<long long>(labels.size), static_cast<long long>(segments)),
+             false;
+    if (!packed_integers(s, set, "labels", more.labels)) return false;
+    if (!may_copy && more.labels.use != &more.labels.direct) return no_copy(s, "labels is not packed int64");
+    d.labels = reinterpret_cast<const int64_t*>(more.labels.use->data);
+  }
+  c.inner = 1;
+  c.scalar = false;
+  c.rank = 1;
+  c.shape[0] = which.one_result ? segments : elements;
+  c.type = element_of(d.result);
+  c.same_dtype = c.type == x.use->type;
+  return true;
+}
+
 bool place_normalize(state& s, const array& dst, call& c) {
   const bool one_result = lib::kind_of(c.normalize.kind).one_result;
   return rows_of(dst, one_result ? 0 : c.inner, &c.normalize.dst_stride) ||

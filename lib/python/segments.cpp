@@ -44,24 +44,27 @@ bool packed_integers(state& s, settings& set, const char* of, source& to) {
                element_name(a.type, text));
 }
 
+bool ends_of(state& s, const array& offsets, int64_t length, int64_t* first, int64_t* last) {
+  if (offsets.on_device()) {
+    const ref read = call_helper(s, "ends_of", offsets.object);
+    long long begin = 0, end = 0;
+    if (!read || !PyArg_ParseTuple(read.get(), "LL", &begin, &end)) return false;
+    *first = begin, *last = end;
+  } else {
+    const auto* const all = reinterpret_cast<const int64_t*>(offsets.data);
+    *first = all[0], *last = all[offsets.shape[0] - 1];
+  }
+  // C checks that offsets never decrease; it does not know where x ends.
+  return *last <= length || raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets[-1] is %lld, but x has %lld elements",
+                                  static_cast<long long>(*last), static_cast<long long>(length));
+}
+
 bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c) {
   const array& a = *x.use;
   if (a.rank != 1)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has no axes; segments are cut from the first of one or more"), false;
-  int64_t last = 0;
-  if (offsets.on_device()) {
-    const ref read = call_helper(s, "last_of", offsets.object);
-    if (!read) return false;
-    last = PyLong_AsLongLong(read.get());
-    if (last == -1 && PyErr_Occurred()) return false;
-  } else {
-    last = reinterpret_cast<const int64_t*>(offsets.data)[offsets.shape[0] - 1];
-  }
-  // C checks that offsets never decrease; it does not know where x ends.
-  if (last > a.shape[0])
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "offsets[-1] is %lld, but x has %lld elements",
-                 static_cast<long long>(last), static_cast<long long>(a.shape[0])),
-           false;
+  int64_t first = 0, last = 0;
+  if (!ends_of(s, offsets, a.shape[0], &first, &last)) return false;
   result none;
   values plain{};
   plain[kw_dtype] = v[kw_dtype];

@@ -259,6 +259,25 @@ TEST_F(Cpp, Normalize) {
   expect_refused(lockstep::try_normalize<float, double>(c, LOCKSTEP_NORMALIZE_PICKED, logits, each, 2, 3, 1,
                                                         {.labels = std::span(labels).first(1)}),
                  invalid, "labels has 1");
+  const std::vector<int64_t> offsets{0, 2, 2, 6};
+  lockstep::normalize_segments<float>(c, LOCKSTEP_NORMALIZE_SOFTMAX, logits, offsets, dst, -1);
+  EXPECT_EQ(dst, (std::vector<float>{1, 0, 1 / (1 + 3 * std::exp(-1.0f)), dst[3], dst[3], dst[3]}));
+  std::vector<double> three(3);
+  lockstep::normalize_segments<float, double>(c, LOCKSTEP_NORMALIZE_LOGSUMEXP, logits, offsets, three);
+  EXPECT_EQ(three, (std::vector<double>{2000, -INFINITY, three[2]}));
+  const std::vector<int64_t> ends{0, 2, 6};
+  lockstep::normalize_segments<float, double>(c, LOCKSTEP_NORMALIZE_PICKED, logits, ends, each, 1, labels);
+  EXPECT_EQ(each[0], 0);
+  const auto of_segments = [&](std::span<const float> from, std::span<const int64_t> at, std::span<float> to,
+                               std::span<const int64_t> names, lockstep_normalization kind, const char* part) {
+    expect_refused(lockstep::try_normalize_segments<float>(c, kind, from, at, to, 1, names), invalid, part);
+  };
+  of_segments(logits, {}, dst, {}, LOCKSTEP_NORMALIZE_SOFTMAX, "offsets is empty");
+  of_segments(std::span(logits).first(5), offsets, dst, {}, LOCKSTEP_NORMALIZE_SOFTMAX, "src has 5");
+  of_segments(logits, offsets, std::span(dst).first(5), {}, LOCKSTEP_NORMALIZE_SOFTMAX, "dst has 5");
+  of_segments(logits, offsets, std::span(dst).first(2), {}, LOCKSTEP_NORMALIZE_LOGSUMEXP, "dst has 2");
+  of_segments(logits, offsets, std::span(dst).first(3), labels, LOCKSTEP_NORMALIZE_PICKED, "labels has 2");
+  of_segments(logits, offsets, dst, {}, LOCKSTEP_NORMALIZE_RMS, "RMS has none");
   list<float> one(1);
   expect_refused(lockstep::try_normalize<float>(c, LOCKSTEP_NORMALIZE_LOGSUMEXP, logits, one, 2, 3, 1), invalid,
                  "dst has 1");

@@ -155,6 +155,7 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
       if (d.weight != nullptr && beside.weight != nullptr) d.weight = beside.weight;
       if (d.bias != nullptr && beside.bias != nullptr) d.bias = beside.bias;
       if (d.residual != nullptr && beside.residual != nullptr) d.residual = beside.residual;
+      d.offsets = c.offsets.empty() ? nullptr : beside.offsets;
       return use(&d);
     }
     case LOCKSTEP_SCAN: {

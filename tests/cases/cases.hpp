@@ -174,6 +174,10 @@ void store_element(int dtype, unsigned char* p, int64_t i, double y);
 __extension__ using signed_wide = __int128;
 signed_wide as_integer(const unsigned char* p, int dtype);
 
+// Offsets of count segments, the first at first: layout 0: even, all of that length; 1: mixed, of that
+// length on average; 2: nonempty, the same without empty ones; 3: lopsided, short ones around one of that length.
+void draw_offsets(tokens& in, test_case& c, int layout, int64_t count, int64_t length, int64_t first = 0);
+
 uint64_t mix(uint64_t x);  // a 64-bit finaliser: every bit of x reaches every bit of the result
 
 }  // namespace lockstep::cases

@@ -119,10 +119,13 @@ const std::vector<block>& blocks() {
         {"f16", "bf16", "f32", "f64"},
         {"weight", "bias", "weight_bias", "residual", "weight_bias_residual"}}},
       {LOCKSTEP_NORMALIZE, {{"l2", "rms", "layer"}, {"f16", "bf16", "f32", "f64"}, {"to_f16", "to_bf16", "to_f32"}}},
-      {LOCKSTEP_NORMALIZE, {{"softmax", "log_softmax"}, floats, {"plain", "in_place", "residual", "scaled"}}},
+      {LOCKSTEP_NORMALIZE,
+       {{"softmax", "log_softmax"}, floats, {"plain", "in_place", "residual", "scaled", "segments"}}},
       {LOCKSTEP_NORMALIZE, {{"softmax", "log_softmax"}, floats, {"to_f16", "to_bf16", "to_f32"}}},
       {LOCKSTEP_NORMALIZE,
-       {{"logsumexp", "picked"}, floats, {"plain", "residual", "scaled", "to_f16", "to_bf16", "to_f32", "to_f64"}}},
+       {{"logsumexp", "picked"},
+        floats,
+        {"plain", "residual", "scaled", "segments", "to_f16", "to_bf16", "to_f32", "to_f64"}}},
   };
   return all;
 }

@@ -1,5 +1,6 @@
 // normalize.cpp - cases normalize/<kind>/<dtype>/<rows>x<cols>[/ld<src>,<dst>][/to_<result>][/weight][/bias]
-// [/residual][/f32weight][/eps<k>][/by_<scale>]; eps is 10^-k, or 0 where k is 0.
+// [/residual][/f32weight][/eps<k>][/by_<scale>]; eps is 10^-k, or 0 where k is 0. Of exponentials also
+// normalize/<kind>/<dtype>/<layout>/<segments>x<length>[/first<k>], the segments of sequences.cpp.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,6 +13,7 @@ namespace {
 constexpr const char* kinds[] = {"l2", "rms", "layer", "softmax", "log_softmax", "logsumexp", "picked"};
 constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64"};
 constexpr const char* results[] = {"", "to_f16", "to_bf16", "to_f32", "to_f64"};
+constexpr const char* layouts[] = {"even", "mixed", "nonempty", "lopsided"};
 constexpr const char* scales[] = {"by_1", "by_third", "by_minus_7", "by_2p9"};
 constexpr double scale_of[] = {1, 1 / 3.0, -0.7, 512};
 
@@ -29,9 +31,12 @@ std::vector<unsigned char> side(const test_case& c, int dtype, int64_t rows, int
   return bytes;
 }
 
-std::vector<unsigned char> labels(const test_case& c, int64_t rows, int64_t cols) {
+std::vector<unsigned char> labels(const test_case& c, int64_t rows, int64_t length) {
   std::vector<unsigned char> bytes(static_cast<size_t>(rows) * sizeof(int64_t));
-  for (int64_t r = 0; r < rows && cols > 0; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto u = static_cast<size_t>(r);
+    const int64_t cols = c.offsets.empty() ? length : c.offsets[u + 1] - c.offsets[u];
+    if (cols == 0) continue;
     const auto label = static_cast<int64_t>(mix(c.seed + static_cast<uint64_t>(r)) % static_cast<uint64_t>(cols));
     std::memcpy(bytes.data() + r * 8, &label, sizeof label);
   }
@@ -49,6 +54,8 @@ void parse_normalize(tokens& in, test_case& c) {
   const bool exponential = kind >= LOCKSTEP_NORMALIZE_SOFTMAX, one_result = kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP;
   const int scale = exponential ? in.one_of(scales) : 0;
   if (exponential && (weight || bias)) in.refuse("this kind has no weight and no bias");
+  const int layout = exponential ? in.one_of(layouts) : -1;
+  const int64_t first_element = in.number("first", 0);
   const auto ld = in.numbers("ld", 0);
   const auto size = in.sizes();
   if (size.size() != 2) in.refuse("give two sizes");
@@ -58,7 +65,16 @@ void parse_normalize(tokens& in, test_case& c) {
   if (exponential) d.scale = scale_of[std::max(scale, 0)];
   if (!ld.empty()) d.src_stride = ld.front(), d.dst_stride = ld.back();
   if (d.dst_stride < (one_result ? 1 : size[1])) in.refuse("rows of dst overlap");
-  if (one_result && size[1] == 0 && size[0] != 0) in.refuse("an empty row has no such result");
+  if (layout >= 0) {
+    if (residual) in.refuse("segments have no residual");
+    if (kind == LOCKSTEP_NORMALIZE_PICKED && layout != 0 && layout != 2) in.refuse("an empty segment has no label");
+    if (layout == 2 && size[1] < 1) in.refuse("segments that are not empty have a length of 1 or more");
+    draw_offsets(in, c, layout, size[0], size[1], first_element);
+    d.length = 0;
+  } else if (first_element != 0) {
+    in.refuse("rows have no first element");
+  }
+  if (layout < 0 && one_result && size[1] == 0 && size[0] != 0) in.refuse("an empty row has no such result");
   if (result == 4 && dtype != LOCKSTEP_F64 && !one_result) in.refuse("rows of this type have no f64 results");
   if (result > 0) d.result = static_cast<lockstep_dtype>(result);
   if (f32_weight) d.weight_dtype = LOCKSTEP_F32;
@@ -67,10 +83,20 @@ void parse_normalize(tokens& in, test_case& c) {
   c.dtype = dtype;
   c.src.element_bytes = lockstep_dtype_bytes(d.dtype);
   c.dst.element_bytes = lockstep_dtype_bytes(d.result);
-  c.src.axis(size[0], d.src_stride);
-  c.src.axis(size[1], 1);
-  c.dst.axis(size[0], d.dst_stride);
-  c.dst.axis(one_result ? 1 : size[1], 1);
+  if (layout >= 0) {
+    c.src.first = first_element;
+    c.src.axis(c.offsets.back() - first_element, 1);
+  } else {
+    c.src.axis(size[0], d.src_stride);
+    c.src.axis(size[1], 1);
+  }
+  if (layout >= 0 && !one_result) {
+    c.dst.first = first_element;
+    c.dst.axis(c.offsets.back() - first_element, 1);
+  } else {
+    c.dst.axis(size[0], d.dst_stride);
+    c.dst.axis(one_result ? 1 : size[1], 1);
+  }
   const int64_t most = most_bytes / 64;
   if (c.src.elements() < 0 || in.times(std::max<int64_t>(size[0], 1), std::max<int64_t>(size[1], 1)) > most)
     in.too_large();
@@ -84,9 +110,14 @@ void parse_normalize(tokens& in, test_case& c) {
   std::string what = weight && bias ? "weight_bias" : weight ? "weight" : bias ? "bias" : "";
   if (residual) what += what.empty() ? "residual" : "_residual";
   if (scale > 0 && what.empty() && result < 1) what = "scaled";
+  if (layout >= 0) what = "segments";
   if (what.empty()) what = result > 0 ? results[result] : c.in_place ? "in_place" : "plain";
   c.cell = std::string("normalize ") + kinds[kind] + " " + dtypes[dtype] + " " + what;
 }
+
+namespace {
+bool has_word(const std::string& name, const char* word) { return name.find(word) != std::string::npos; }
+}  // namespace
 
 std::vector<std::string> list_normalize(level depth) {
   std::vector<std::string> names;
@@ -95,7 +126,7 @@ std::vector<std::string> list_normalize(level depth) {
       const bool exponential = kind.size() > 5, one_result = kind == "logsumexp" || kind == "picked";
       const auto add = [&](const std::string& rest) {
         const std::string name = "normalize/" + kind + "/" + dtype + "/" + rest;
-        const auto has = [&](const char* part) { return rest.find(part) != std::string::npos; };
+        const auto has = [&](const char* part) { return has_word(rest, part); };
         if (exponential && (has("weight") || has("bias") || has("eps"))) return;
         if (one_result && (has("inplace") || has("x0") || has("ld"))) return;
         names.push_back(name);
@@ -159,6 +190,38 @@ std::vector<std::string> list_normalize(level depth) {
                                  "2x8193", "5x700/special/by_minus_7", "7x5/special/by_third", "9x130/finite/by_third",
                                  "2x5000/residual/special", "64x9/off1,3", "1x140001/by_minus_7"})
           add(rest);
+        const bool picked = kind == "picked";
+        for (const char* rest : {"even/20x50",
+                                 "even/0x5",
+                                 "even/5x2048",
+                                 "even/3x2049",
+                                 "even/2x9000/by_third",
+                                 "mixed/50x40",
+                                 "mixed/40x7/off1,3",
+                                 "mixed/30x700/special",
+                                 "mixed/300x3/by_minus_7",
+                                 "mixed/9x3000/first5",
+                                 "nonempty/200x3",
+                                 "nonempty/33x70/special/by_minus_7",
+                                 "nonempty/40x300/first1000/off1",
+                                 "nonempty/6x5000/by_2p9",
+                                 "nonempty/2000x17",
+                                 "lopsided/60x9000",
+                                 "lopsided/40x70001",
+                                 "lopsided/7x40000/special",
+                                 "even/4x0",
+                                 "nonempty/100x40/to_f32",
+                                 "nonempty/9x3000/to_f16",
+                                 "nonempty/50x90/to_bf16",
+                                 "mixed/60x90/inplace",
+                                 "lopsided/9x30000/inplace"}) {
+          if (picked && (has_word(rest, "mixed") || has_word(rest, "lopsided") || has_word(rest, "x0"))) continue;
+          if (one_result && has_word(rest, "inplace")) continue;
+          names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
+        }
+        if (one_result)
+          for (const char* rest : {"nonempty/50x30/to_f64", "nonempty/3x9000/to_f64/first7"})
+            names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
         if (one_result)
           for (const char* rest : {"9x70/to_f64", "5x301/ld303,2", "3x2100/residual/to_f64", "4x9001/special/to_f64"})
             names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
@@ -167,6 +230,10 @@ std::vector<std::string> list_normalize(level depth) {
         for (const char* rest : {"2000x768", "300x4096/weight", "64x16384/residual/weight/bias", "1x3000001",
                                  "3x400003/weight/bias/residual", "20000x64/inplace", "17000x100/weight/bias",
                                  "18000x121/off1", "9000x250/weight", "5000x500/residual", "9000x20"})
+          add(rest);
+      if (depth == level::full && exponential)
+        for (const char* rest : {"lopsided/200x300001", "nonempty/70000x13", "nonempty/3000x900", "nonempty/40x60000",
+                                 "nonempty/20000x40/off1"})
           add(rest);
     }
   return names;

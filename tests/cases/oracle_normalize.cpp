@@ -180,13 +180,19 @@ void oracle_moments(const std::vector<double>& x, double& sum, double& squares) 
 void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst) {
   const lockstep_normalize_desc& d = c.normalize;
   const type from = type_of(d.dtype), to = type_of(d.result), weighs = type_of(d.weight_dtype);
-  const auto n = static_cast<double>(d.length);
-  const bool f64 = d.dtype == LOCKSTEP_F64;
-  for (int64_t r = 0; r < d.count && d.length > 0; ++r) {
-    row h(static_cast<size_t>(d.length));
-    for (int64_t i = 0; i < d.length; ++i) {
+  const bool f64 = d.dtype == LOCKSTEP_F64, segments = !c.offsets.empty();
+  for (int64_t r = 0; r < d.count; ++r) {
+    const int64_t begin = segments ? c.offsets[static_cast<size_t>(r)] : r * d.src_stride;
+    const int64_t length = segments ? c.offsets[static_cast<size_t>(r) + 1] - begin : d.length;
+    const auto n = static_cast<double>(length);
+    if (length == 0) {
+      if (segments && d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) to.store(dst, r * d.dst_stride, -INFINITY);
+      continue;
+    }
+    row h(static_cast<size_t>(length));
+    for (int64_t i = 0; i < length; ++i) {
       double& element = h[static_cast<size_t>(i)];
-      element = from.load(src, r * d.src_stride + i);
+      element = from.load(src, begin + i);
       if (c.residual.empty()) continue;
       unsigned char rounded[8];
       from.store(rounded, 0, element + from.load(c.residual.data(), r * d.residual_stride + i));
@@ -196,7 +202,8 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
       int64_t label = 0;
       if (d.kind == LOCKSTEP_NORMALIZE_PICKED) std::memcpy(&label, c.weight.data() + r * 8, sizeof label);
       const row y = of_exponentials(d, h, label);
-      for (size_t i = 0; i < y.size(); ++i) to.store(dst, r * d.dst_stride + static_cast<int64_t>(i), y[i]);
+      const int64_t at = segments && d.kind < LOCKSTEP_NORMALIZE_LOGSUMEXP ? begin : r * d.dst_stride;
+      for (size_t i = 0; i < y.size(); ++i) to.store(dst, at + static_cast<int64_t>(i), y[i]);
       continue;
     }
     double mean = 0, divisor;

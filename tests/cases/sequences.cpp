@@ -57,20 +57,7 @@ void parse_reduction(tokens& in, test_case& c) {
     else {
       d = lockstep_reduce_segments(what, type, size[0], nullptr);
       if (layout == 6 && size[1] < 1) in.refuse("segments that are not empty have a length of 1 or more");
-      (void)in.plus(first, in.times(in.times(size[0], size[1]), 2));  // the last offset is no more
-      if (size[0] > most_bytes / 8) in.too_large();
-      c.offsets.reserve(static_cast<size_t>(size[0]) + 1);
-      const auto count = static_cast<uint64_t>(size[0]), length = static_cast<uint64_t>(size[1]);
-      c.offsets.push_back(first);
-      for (uint64_t s = 0; s < count; ++s) {
-        const uint64_t draw = mix(c.seed * 1000003 + s);
-        const uint64_t n = layout == 4      ? length
-                           : layout == 5    ? draw % (2 * length + 1)
-                           : layout == 6    ? 1 + draw % (2 * length)
-                           : s == count / 2 ? length
-                                            : draw % 4;
-        c.offsets.push_back(c.offsets.back() + static_cast<int64_t>(n));
-      }
+      draw_offsets(in, c, layout - 4, size[0], size[1], first);
     }
     if (layout == 2 && stride != 1) {  // rows of every stride-th element
       d.element_stride = stride;
@@ -93,6 +80,22 @@ void parse_reduction(tokens& in, test_case& c) {
   c.cell = std::string(lockstep_op_name(c.op)) + " " + reduction_names()[static_cast<size_t>(reduction)] + " " +
            dtype_name(dtype) + " " + (layout >= 4 ? "segments" : layouts[layout]) +
            (to >= 0 ? " " + std::string(roundings[to]) : "");
+}
+
+void draw_offsets(tokens& in, test_case& c, int layout, int64_t count, int64_t length, int64_t first) {
+  (void)in.plus(first, in.times(in.times(count, length), 4));  // the last offset is no more
+  if (count > most_bytes / 8) in.too_large();
+  c.offsets.assign(1, first);
+  const auto segments = static_cast<uint64_t>(count), n = static_cast<uint64_t>(length);
+  for (uint64_t s = 0; s < segments; ++s) {
+    const uint64_t draw = mix(c.seed * 1000003 + s);
+    const uint64_t here = layout == 0         ? n
+                          : layout == 1       ? draw % (2 * n + 1)
+                          : layout == 2       ? 1 + draw % (2 * n)
+                          : s == segments / 2 ? n
+                                              : draw % 4;
+    c.offsets.push_back(c.offsets.back() + static_cast<int64_t>(here));
+  }
 }
 
 }  // namespace lockstep::cases

@@ -64,18 +64,7 @@ void parse_sums(tokens& in, test_case& c) {
   }
   if (layout > 2) {
     d = lockstep_sums_segments(what, type, size[0], nullptr, nullptr);
-    (void)in.times(in.times(size[0], size[1]), 4);
-    if (size[0] > most_bytes / 8) in.too_large();
-    c.offsets.push_back(0);
-    for (uint64_t s = 0; s < static_cast<uint64_t>(size[0]); ++s) {
-      const uint64_t draw = mix(c.seed * 1000003 + s), length = static_cast<uint64_t>(size[1]);
-      const uint64_t n = layout == 3                               ? length
-                         : layout == 4                             ? draw % (2 * length + 1)
-                         : layout == 5                             ? 1 + draw % (2 * length)
-                         : s == static_cast<uint64_t>(size[0]) / 2 ? length
-                                                                   : draw % 4;
-      c.offsets.push_back(c.offsets.back() + static_cast<int64_t>(n));
-    }
+    draw_offsets(in, c, layout - 3, size[0], size[1]);
   }
   if (!stride.empty()) {
     if (layout == 2) in.refuse("columns have their stride from the rows");

@@ -432,6 +432,21 @@ TEST_F(Abi, Normalize) {
   softmax("labels", LOCKSTEP_NORMALIZE_PICKED, [](D& d) { d.labels = labels; }, {"labels[2] is 8", "0 to 7"});
   softmax("empty", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.length = 0; }, {"length is 0", "1 element or more"});
   softmax("stride", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.dst_stride = 0; }, {"dst_stride is 0", "1 or more"});
+  static const int64_t cuts[] = {0, 3, 3, 8, 7}, late[] = {0, 2, 5, 6, 7};
+  const auto segments = [&](const char* what, lockstep_normalization kind, const std::function<void(D&)>& change,
+                            std::initializer_list<const char*> fragments) {
+    softmax(
+        what, kind, [&](D& d) { d.offsets = late, change(d); }, fragments);
+  };
+  n("offsets of rows", [](D& d) { d.offsets = late; }, {"offsets is 0x", "RMS has none"});
+  segments("offsets fall", LOCKSTEP_NORMALIZE_SOFTMAX, [](D& d) { d.offsets = cuts; },
+           {"offsets[4] is 7", "less than offsets[3], 8"});
+  segments("residual", LOCKSTEP_NORMALIZE_SOFTMAX, [](D& d) { d.residual = src_bytes; },
+           {"residual is 0x", "segments"});
+  segments("label", LOCKSTEP_NORMALIZE_PICKED, [](D& d) { d.labels = late; }, {"labels[2] is 5", "0 to 0"});
+  segments("empty", LOCKSTEP_NORMALIZE_PICKED, [](D& d) { d.count = 2, d.offsets = cuts, d.labels = cuts; },
+           {"labels[1] is 3", "segment 1 is empty"});
+  segments("stride", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.dst_stride = 0; }, {"dst_stride is 0", "1 or more"});
   refused("overlap", lockstep_normalize(context, &good, dst_bytes, dst_bytes + 64, nullptr), LOCKSTEP_INVALID_ARGUMENT,
           {"overlap"});
   D other = good;  // in place the types are the same

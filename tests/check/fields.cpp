@@ -394,6 +394,10 @@ const std::vector<promise>& table() {
       {"lockstep_shuffle_desc.operand", shuffled([](W& d) { d.operand = -1; }), "operand (delta) is -1"},
       // normalize: src is 1, 2, 3 ...
       {"lockstep_normalize_desc.size", normalized([](N& d) { d.size = 111; }), "desc->size is 111"},
+      {"lockstep_normalize_desc.size", normalized([](N& d) {  // before there were offsets
+         d.size = offsetof(N, offsets), d.offsets = reinterpret_cast<const int64_t*>(1);
+       }),
+       "", scaled({1, 2, 3, 4, 5, 6})},
       {"lockstep_normalize_desc.kind", normalized([](N& d) { d.kind = static_cast<lockstep_normalization>(7); }),
        "kind is 7"},
       {"lockstep_normalize_desc.kind", normalized([](N& d) { d.count = 0, d.kind = static_cast<lockstep_normalization>(-1); }),
@@ -434,6 +438,13 @@ const std::vector<promise>& table() {
       {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = reinterpret_cast<char*>(src) + 4; }),
        "weight is 0x"},
       {"lockstep_normalize_desc.weight", normalized([](N& d) { d.weight = dst + 5; }), "weight (0x"},
+      {"lockstep_normalize_desc.offsets", normalized([](N& d) { d.offsets = reinterpret_cast<const int64_t*>(src); }),
+       "offsets is 0x"},
+      {"lockstep_normalize_desc.offsets", normalized([](N& d) {
+         static const int64_t ends[] = {0, 2, 6};
+         d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.scale = 1024, d.offsets = ends, d.length = d.dst_stride = -3;
+       }),
+       "", scaled({0, 1, 0, 0, 0, 1}, 1)},
       // Elements 1,024 and more below the largest (of a negative scale the smallest) have the exponential 0.
       {"lockstep_normalize_desc.scale", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.scale = 1024; }), "",
        scaled({0, 0, 1, 0, 0, 1}, 1)},

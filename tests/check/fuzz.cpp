@@ -281,6 +281,14 @@ void draw_shuffle(draws& d, drawn& c) {
   c.src = c.dst = span({{s.count, 1}}, s.element_bytes);
 }
 
+// Offsets of at most 60 segments, their number, and where the last one ends.
+int64_t draw_segments(draws& d, int64_t& segments) {
+  segments = d.upto(60);
+  int64_t at = d.upto(5);
+  for (int64_t s = 0; s <= segments; ++s) offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
+  return reach(segments);
+}
+
 // Side arrays lie where the sources do, sum in src's last quarter or (once) over src itself.
 void draw_normalize(draws& d, drawn& c) {
   auto& n = c.normalize;
@@ -308,6 +316,13 @@ void draw_normalize(draws& d, drawn& c) {
   }
   c.src = span({{n.count, n.src_stride}, {n.length, 1}}, bytes(n.dtype));
   c.dst = span({{n.count, n.dst_stride}, {n.length, 1}}, bytes(n.result));
+  if (!exponential || !d.one_in(3)) return;
+  if (!d.one_in(9)) n.residual = n.sum = nullptr;
+  const int64_t last = draw_segments(d, n.count);
+  n.offsets = offsets;
+  c.src = span({{last, 1}}, bytes(n.dtype));
+  c.dst = n.kind < LOCKSTEP_NORMALIZE_LOGSUMEXP ? span({{last, 1}}, bytes(n.result))
+                                                : span({{n.count, n.dst_stride}}, bytes(n.result));
 }
 
 void draw_scan(draws& d, drawn& c) {
@@ -324,13 +339,10 @@ void draw_scan(draws& d, drawn& c) {
   r.exclusive = d.one_in(30) ? 7 : d.one_in(2);
   const size_t bytes = lockstep_dtype_bytes(r.dtype), result_bytes = lockstep_dtype_bytes(r.result);
   if (d.one_in(3)) {
-    const int64_t segments = d.upto(60);
-    int64_t at = d.upto(5);
-    for (int64_t s = 0; s <= segments; ++s) offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
-    r.offsets = offsets, r.count = segments;
+    const int64_t last = draw_segments(d, r.count);
+    r.offsets = offsets;
     if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
     if (d.one_in(2)) r.dst_element_stride = r.element_stride;
-    const int64_t last = reach(segments);
     c.src = span({{last, r.element_stride}}, bytes), c.dst = span({{last, r.dst_element_stride}}, result_bytes);
     return;
   }
@@ -354,13 +366,10 @@ void draw_sums(draws& d, drawn& c) {
   wide other = span({{r.count, r.other_sequence_stride}, {r.length, r.other_element_stride}}, bytes);
   c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
   if (d.one_in(3)) {
-    const int64_t segments = d.upto(60);
-    int64_t at = d.upto(5);
-    for (int64_t s = 0; s <= segments; ++s) offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
-    r.offsets = offsets, r.count = segments;
+    const int64_t last = draw_segments(d, r.count);
+    r.offsets = offsets;
     if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
     if (r.other_element_stride < 1 || r.other_element_stride > 4) r.other_element_stride = 1;
-    const int64_t last = reach(segments);
     c.src = span({{last, r.element_stride}}, bytes), other = span({{last, r.other_element_stride}}, bytes);
   }
   c.dst = span({{r.count, results}, {results, 1}}, lockstep_dtype_bytes(r.result));

@@ -94,7 +94,8 @@ TEST(Hostile, StructsOfSizesThatNeverWere) {
                                           [&](auto* d) { return lockstep_shuffle(c.self, d, src, dst, nullptr); });
   only_known_sizes<lockstep_normalize_desc>(
       "normalize", lockstep_normalize_rows(LOCKSTEP_NORMALIZE_LAYER, LOCKSTEP_F32, 4, 16, 1e-5),
-      [&](auto* d) { return lockstep_normalize(c.self, d, src, dst, nullptr); });
+      [&](auto* d) { return lockstep_normalize(c.self, d, src, dst, nullptr); },
+      offsetof(lockstep_normalize_desc, offsets));
   only_known_sizes<lockstep_scan_desc>("scan", lockstep_scan_full(LOCKSTEP_MAX, LOCKSTEP_F32, 64),
                                        [&](auto* d) { return lockstep_scan(c.self, d, src, dst, nullptr); });
   only_known_sizes<lockstep_sums_desc>("sums", lockstep_sums_full(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 64, src),

@@ -137,6 +137,26 @@ def test_every_bfloat16_and_gradients_of_pytorch():
     assert torch.equal(torch.func.vmap(lt.exp, in_dims=1, out_dims=1)(x.reshape(8, 5)), lt.exp(x).reshape(8, 5))
 
 
+def test_gated_units_of_pytorch_have_gradients():
+    torch = pytest.importorskip("torch")
+    import lockstep.torch as lt
+
+    rng = np.random.default_rng(4)
+    x, y, g = (torch.from_numpy(rng.standard_normal((6, 5)).astype("f4")) for _ in range(3))
+    for name, peer in (("silu", torch.nn.functional.silu), ("gelu", torch.nn.functional.gelu), ("tanh", torch.tanh), ("exp", torch.exp)):
+        function = getattr(lt, name)
+        a, b, c, d = x.clone().requires_grad_(), y.clone().requires_grad_(), x.double().requires_grad_(), y.double().requires_grad_()
+        function(a, times=b).backward(g)
+        (peer(c) * d).backward(g.double())
+        assert torch.allclose(a.grad.double(), c.grad, rtol=1e-6, atol=1e-6) and torch.allclose(b.grad.double(), d.grad, rtol=1e-6, atol=1e-6), name
+        assert torch.equal(function(x, times=y), getattr(ls, name)(x, times=y))
+        assert torch.equal(torch.vmap(lambda p, q: function(p, times=q))(x, y), function(x, times=y))
+        assert torch.equal(torch.vmap(lambda p: function(p, times=y[0]))(x)[2], function(x[2], times=y[0]))
+    half = x.bfloat16().requires_grad_()
+    lt.silu(half, times=y.bfloat16()).sum().backward()
+    assert half.grad.dtype == torch.bfloat16
+
+
 def test_pytorch_functions_within_deterministic():
     torch = pytest.importorskip("torch")
     import lockstep.torch as lt

@@ -1,5 +1,8 @@
 """Beside a GPU: device arrays of PyTorch, CuPy, JAX and numba, streams, graphs. Skipped where there is none."""
 import os
+import pathlib
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -108,6 +111,33 @@ def test_sums_and_any_axes_have_the_bits_of_the_cpu(library, dtype):
 
 def test_the_digest_of_the_gpu_is_the_golden_one():
     assert ls.verify("cuda")
+
+
+def test_digests_of_device_arrays(torch):
+    rng = np.random.default_rng(6)
+    for dtype in ("f2", "f4", "f8", "i1", "i4", "i8", "u1", "?"):
+        for shape in ((), (0,), (7,), (5, 6, 70), (700, 513)):
+            x = (rng.standard_normal(shape) * 50).astype(dtype)
+            y = torch.from_numpy(np.array(x)).cuda()
+            assert ls.digest(y) == ls.digest(x) and ls.digest(y.mT if y.ndim > 1 else y) == ls.digest(np.swapaxes(x, -1, -2) if x.ndim > 1 else x)
+    model = torch.nn.Linear(30, 20)
+    want = ls.digest(model.state_dict())
+    both = {"bias": model.bias.detach(), "weight": model.weight.detach().cuda()}
+    assert want == ls.digest(both) == ls.digest(model.cuda().state_dict())
+    late, stream = torch.zeros(1 << 22, device="cuda"), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        late.fill_(3)
+        assert ls.digest(late) == ls.digest(np.full(1 << 22, 3, "f4"))  # what fills it came before on this stream
+    assert ls.digest(from_cupy(x)) == ls.digest(x)
+
+
+def test_segments_of_softmax_have_the_bits_of_the_cpu(torch):
+    if not any(v.name == "segments" for v in ls.variants_of("normalize", "cuda")):
+        pytest.skip("the CUDA module has no kernel of segments of softmax")
+    script = pathlib.Path(__file__).parent.parent / "gpu" / "segment_bits"
+    assert "equal" in subprocess.run([sys.executable, script, "9", "2"], check=True, capture_output=True, text=True, timeout=300).stdout
 
 
 @pytest.mark.parametrize("side", [False, True])

@@ -121,6 +121,18 @@ def test_gradients_of_softmax_and_its_kin(x64):
         assert same(jax.jit(jax.vmap(jax.grad(f)))(x), np.stack([jax.jit(jax.grad(f))(a) for a in x]))
 
 
+def test_gated_units_have_gradients(x64):
+    x, y = (jnp.asarray(np.random.default_rng(k).standard_normal((6, 5)).astype("f4")) for k in (1, 2))
+    for name, peer in (("silu", jax.nn.silu), ("tanh", jnp.tanh)):
+        function = getattr(lj, name)
+        assert (np.asarray(jax.jit(lambda a, b: function(a, times=b))(x, y)) == getattr(ls, name)(np.asarray(x), times=np.asarray(y))).all()
+        got = jax.grad(lambda a, b: function(a, times=b).sum(), (0, 1))(x, y)
+        want = jax.grad(lambda a, b: (peer(a) * b).sum(), (0, 1))(x.astype("f8"), y.astype("f8"))
+        assert all(np.allclose(a, b, rtol=1e-6, atol=1e-6) for a, b in zip(got, want))
+        assert (jax.vmap(lambda a, b: function(a, times=b))(x, y) == function(x, times=y)).all()
+        assert (jax.vmap(lambda a: function(a, times=y[0]))(x)[2] == function(x[2], times=y[0])).all()
+
+
 def test_picked_without_words_of_64_bits():
     x, labels = RNG.standard_normal((4, 5, 6)).astype("f4"), RNG.integers(0, 5, (4, 6))
     assert same(jax.jit(lambda a: lj.picked(a, labels, 1))(x), ls.picked(x, labels, 1))

@@ -59,6 +59,73 @@ def test_rows_of_every_kept_length(length):
             assert same(ls.softmax(x, context=context), want[0]) and same(ls.softmax(x, scale=0.97, context=context), want[1])
 
 
+@pytest.mark.parametrize("name", FOUR)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_segments_have_the_bits_of_rows(name, dtype):
+    rng, one, empty = np.random.default_rng(3), name in ("logsumexp", "picked"), name != "picked"
+    for lengths in (rng.integers(1 - empty, 9, 300), rng.integers(1, 700, 40), np.array([3, 5000, 1]), np.array([1, 150_001] if dtype == "f4" else [2, 1])):
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        x, labels = (rng.standard_normal(offsets[-1]) * 5).astype(dtype), (rng.random(len(lengths)) * lengths).astype("i8")
+        x[rng.random(len(x)) < 0.1] = -np.inf
+        slices = [slice(a, b) for a, b in zip(offsets, offsets[1:])]
+        for scale in (1.0, 0.3):
+            got = call("segment_" + name, x, labels, offsets, scale=scale) if name != "picked" else ls.segment_picked(x, labels, offsets, scale=scale)
+            rows = [call(name, x[s], np.array(k), scale=scale) if s.start < s.stop else x[:0] if not one else -np.inf for s, k in zip(slices, labels)]
+            want = np.array(rows, dtype) if one else np.concatenate(rows)
+            assert same(got, want)
+            assert same(got, getattr(ls, "segment_" + name)(x, *([labels] if name == "picked" else []), list(offsets), scale=scale, variant="ref"))
+    wide = getattr(ls, "segment_" + name)(x, *([labels] if name == "picked" else []), offsets, dtype="float64" if one else "float32")
+    assert wide.dtype == ("f8" if one else "f4")
+
+
+def test_segments_of_several_axes_and_their_errors():
+    rng = np.random.default_rng(8)
+    x, offsets = rng.standard_normal((60, 3, 2)).astype("f4"), [0, 10, 10, 41, 60]
+    y, z = ls.segment_softmax(x, offsets, scale=0.5), ls.segment_log_softmax(np.asfortranarray(x), np.array(offsets, "i4"))
+    one = ls.segment_logsumexp(x, [5, 10, 10, 41])
+    assert y.shape == z.shape == x.shape and one.shape == (3, 3, 2) and np.isneginf(one[1]).all()
+    for a, b in ((0, 10), (10, 41), (41, 60)):
+        assert same(y[a:b], ls.softmax(x[a:b], 0, scale=0.5)) and same(z[a:b], ls.log_softmax(x[a:b], 0))
+    assert same(one[0], ls.logsumexp(x[5:10], 0)) and same(one[2], ls.logsumexp(x[10:41], 0))
+    labels = rng.integers(0, 5, (2, 3, 2))
+    assert same(ls.segment_picked(x, labels, [5, 10, 41])[1], ls.picked(x[10:41], labels[1], 0))
+    flat, out = np.ascontiguousarray(x[:, 0, 0]), np.zeros(60, "f4")
+    assert ls.segment_softmax(flat, offsets, out=out) is out and same(out, ls.segment_softmax(flat[::1], offsets))
+    assert same(ls.segment_softmax(x[:, 0, 0], offsets), out)  # not packed
+    assert same(ls.plan.segment_softmax(flat, np.array(offsets))(flat), out)
+    assert all(same(a, out) for a in ls.group.segment_softmax([flat, flat], offsets=offsets))
+    for wrong, text in ((lambda: ls.segment_softmax(flat, [0, 50]), "end at 50, but x has 60 elements; give offsets from 0 to 60"),
+                        (lambda: ls.segment_softmax(x, [1, 60]), "begin at 1 and end at 60, but x has 60 rows"),
+                        (lambda: ls.segment_logsumexp(flat, [0, 61]), "offsets\\[-1\\] is 61"),
+                        (lambda: ls.segment_softmax(flat, [0, 50, 40, 60]), "offsets\\[2\\] is 40, less than"),
+                        (lambda: ls.segment_softmax(x, [0, 50, 40, 60]), "offsets decrease"),
+                        (lambda: ls.segment_picked(flat, [0, 0], [0, 0, 60]), "segment 0 is empty"),
+                        (lambda: ls.segment_picked(flat, [0, 50], [0, 10, 60]), "labels\\[1\\] is 50; give 0 to 49"),
+                        (lambda: ls.segment_picked(flat, [0], [0, 10, 60]), "give one for each of 2 segments"),
+                        (lambda: ls.segment_picked(x, [0, 1], [0, 10, 60]), "labels has"),
+                        (lambda: ls.segment_softmax(np.float32(1), [0, 1]), "x has no axes")):
+        with pytest.raises((ls.InvalidArgument, ValueError), match=text):
+            wrong()
+    with pytest.raises(TypeError, match="x holds int32"):
+        ls.segment_softmax(np.arange(3, dtype="i4"), [0, 3])
+
+
+def test_gradients_of_segments():
+    torch = pytest.importorskip("torch")
+    lt = pytest.importorskip("lockstep.torch")
+    offsets, cut = torch.tensor([0, 3, 3, 10, 12]), torch.tensor([1, 3, 4, 12])
+    for shape in ((12,), (12, 2)):
+        x = torch.from_numpy(np.random.default_rng(2).standard_normal(shape)).requires_grad_()
+        labels = torch.tensor([1, 0, 5]) if len(shape) == 1 else torch.tensor([[1, 0], [0, 0], [5, 7]])
+        for f in (lambda x: lt.segment_softmax(x, offsets, scale=0.7), lambda x: lt.segment_log_softmax(x, offsets),
+                  lambda x: lt.segment_logsumexp(x, cut, scale=-2.0), lambda x: lt.segment_picked(x, labels, cut, scale=0.5)):
+            assert torch.autograd.gradcheck(f, (x,))
+        half = x.detach().bfloat16()
+        assert torch.equal(lt.segment_softmax(half, offsets, dtype=torch.float32), ls.segment_softmax(half, offsets, dtype="float32"))
+        both = torch.stack([x.detach(), -x.detach()])
+        assert torch.equal(torch.vmap(lambda a: lt.segment_softmax(a, offsets))(both)[1], lt.segment_softmax(both[1], offsets))
+
+
 def test_masks_infinities_and_nans():
     x = np.array([[-np.inf, 3, 3], [-np.inf] * 3, [np.inf, 0, 0], [np.nan, 0, 0]])
     nan = [np.nan] * 3

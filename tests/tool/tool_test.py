@@ -228,7 +228,12 @@ class Tool(unittest.TestCase):
         np.testing.assert_array_max_ulp(np.load(self.path("out.npy")), np.log(np.array([3, 1], "f8")) + [0, 1400], 2)  # L's bound
         labels = self.save("labels.npy", np.array([3, 2]))
         self.check_op("normalize", a, np.array([-np.log(3.0), 0], "f4"), "--kind", "picked", "--labels", labels)
+        offsets = self.save("offsets.npy", np.array([0, 2, 2, 3]))
+        self.check_op("normalize", np.zeros(3, "f4"), np.array([0.5, 0.5, 1], "f4"), "--kind", "softmax", "--offsets", offsets)
+        self.check_op("normalize", np.zeros(3, "f4"), np.array([np.log(2.0), -np.inf, 0], "f4"), "--kind", "logsumexp", "--offsets", offsets)
+        self.fails(2, "give offsets from 0 to 4", "run", "normalize", self.save("four.npy", a[0]), "-o", self.path("o.npy"), "--kind", "softmax", "--offsets", offsets)
         src, out = self.save("a.npy", a), self.path("o.npy")
+        self.fails(2, "--offsets cut an array of 1 axis, this one has 2", "run", "normalize", src, "-o", out, "--kind", "softmax", "--offsets", offsets)
         self.fails(2, "--labels FILE.npy goes with --kind picked", "run", "normalize", src, "-o", out, "--kind", "picked")
         self.fails(2, "--labels FILE.npy goes with --kind picked", "run", "normalize", src, "-o", out, "--kind", "softmax", "--labels", labels)
         self.fails(2, "needs elements <i8", "run", "normalize", src, "-o", out, "--kind", "picked", "--labels", self.save("l4.npy", np.array([3, 2], "i4")))

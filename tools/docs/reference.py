@@ -263,7 +263,7 @@ def python_page(folder, title):
     # Functions of each element are made by one function from their names.
     def each_element(module: str, file: str, what: str) -> None:
         for name in re.findall(r'"(\w+)"', " ".join(re.findall(r"_public\(n\) for n in \(([^)]*)\)", (folder / file).read_text()))):
-            out.extend([f"### `{module}.{name}(x, *, dtype=None)`", f"`lockstep.{name}` of each element, {what}."])
+            out.extend([f"### `{module}.{name}(x, *, dtype=None, times=None)`", f"`lockstep.{name}` of each element, {what}; times, the factors, has one too."])
 
     section("What ran and what there is", everything, "", "_info")
     section("Exceptions", everything, "", "_errors")

@@ -23,7 +23,8 @@ struct row_elements {
   int64_t row;
 
   double operator()(int64_t i) const {
-    const double x = ref::widened(src, d.dtype, row * d.src_stride + i);
+    const int64_t begin = d.offsets == nullptr ? row * d.src_stride : d.offsets[row];
+    const double x = ref::widened(src, d.dtype, begin + i);
     if (d.residual == nullptr) return x;
     return as_element(d.dtype, x + ref::widened(d.residual, d.dtype, row * d.residual_stride + i));
   }
@@ -77,17 +78,26 @@ double centre_of(int64_t n, double scale, const row_elements& h) {
   return m;
 }
 
+int64_t length_of(const lockstep_normalize_desc& d, int64_t r) {
+  return d.offsets == nullptr ? d.length : d.offsets[r + 1] - d.offsets[r];
+}
+
 void exponentials(const lockstep_normalize_desc& d, void* dst, int64_t r, const row_elements& h) {
-  const int64_t n = d.length;
+  const int64_t n = length_of(d, r);
+  if (n == 0) {  // a segment
+    if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) ref::store(d.result, dst, r * d.dst_stride, -INFINITY);
+    return;
+  }
   const double m = centre_of(n, d.scale, h);
   const auto below = [&](int64_t i) { return (h(i) - m) * d.scale; };
   const auto e = [&](int64_t i) { return functions::apply(functions::exp, below(i)); };
   const double sum = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + e(i); });
   const double factor = 1 / sum, log = functions::apply(functions::log, sum);
-  const auto store = [&](int64_t i, double y) { ref::store(d.result, dst, r * d.dst_stride + i, y); };
+  const bool all = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX || d.kind == LOCKSTEP_NORMALIZE_LOG_SOFTMAX;
+  const int64_t begin = d.offsets != nullptr && all ? d.offsets[r] : r * d.dst_stride;
+  const auto store = [&](int64_t i, double y) { ref::store(d.result, dst, begin + i, y); };
   if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) store(0, std::isinf(m) ? m * d.scale : m * d.scale + log);
   if (d.kind == LOCKSTEP_NORMALIZE_PICKED) store(0, below(d.labels[r]) - log);
-  const bool all = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX || d.kind == LOCKSTEP_NORMALIZE_LOG_SOFTMAX;
   for (int64_t i = 0; i < n; ++i) {  // src may be sum or dst
     const double x = h(i), y = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX ? e(i) * factor : below(i) - log;
     if (d.sum != nullptr) ref::store(d.dtype, d.sum, r * d.sum_stride + i, x);
@@ -99,9 +109,13 @@ void exponentials(const lockstep_normalize_desc& d, void* dst, int64_t r, const 
 
 lockstep_status require_labels(const lockstep_normalize_desc& d) {
   for (int64_t r = 0; d.kind == LOCKSTEP_NORMALIZE_PICKED && r < d.count; ++r) {
-    if (d.labels[r] >= 0 && d.labels[r] < d.length) continue;
+    const int64_t n = length_of(d, r);
+    if (d.labels[r] >= 0 && d.labels[r] < n) continue;
     char text[160];
-    format_to(text, "labels[{}] is {}; give 0 to {}, a place in the row", r, d.labels[r], d.length - 1);
+    if (n == 0)
+      format_to(text, "labels[{}] is {}, but segment {} is empty; leave empty segments out", r, d.labels[r], r);
+    else
+      format_to(text, "labels[{}] is {}; give 0 to {}, a place in the row", r, d.labels[r], n - 1);
     host->set_error(text);
     return LOCKSTEP_INVALID_ARGUMENT;
   }

@@ -40,8 +40,12 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
   }
 }
 
+const char* refuses_segments(const lockstep_queue*, const lockstep_call* call) {
+  return call->normalize.offsets != nullptr ? "needs rows of one length" : nullptr;
+}
 const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  if (d.offsets != nullptr) return refuses_segments(queue, call);
   if (lib::kind_of(d.kind).exponential) {
     const bool clusters = queue->facts->early;
     if (d.length > (clusters ? clustered_length(d.dtype) : exponential_length))
@@ -70,7 +74,7 @@ const lockstep_variant rows[] = {
     {"two_reads",
      "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again; softmax first "
      "finds extremes",
-     0, nullptr, nullptr, workspace, on_device<launch_any<false>>},
+     0, refuses_segments, nullptr, workspace, on_device<launch_any<false>>},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
  * op. The CPU backend is built in; any other is a module lockstep-<name>.so that exports lockstep_backend_entry.
  * The library validates and completes every call before a backend sees it: all defaults are filled in, products of
  * sizes fit int64_t, nothing is empty (count, batch and every axis >= 1; only sequences of a reduction may have length
- * 0), and the queue's device can reach src, dst and reduce.offsets. A backend is called under the default
+ * 0), and the queue's device can reach src, dst and offsets. A backend is called under the default
  * floating-point environment (round to nearest, denormals kept); threads that it starts must set their own. It may
  * fork in any function, or ask the library about backends: no lock of the library is held while it runs.
  * Texts of a module (names, ideas, descriptions) are UTF-8 without control characters, or it is refused. A file is
@@ -23,7 +23,8 @@ extern "C" {
  *      F32, F64, I32 and I64
  *   2  every dtype of LOCKSTEP_DTYPES, for each reduction up to NORM2 and its results
  *   3  the reductions from COUNT_NONZERO on
- *   4  the kinds of normalize from SOFTMAX on, DIGEST of sums, times of map */
+ *   4  the kinds of normalize from SOFTMAX on and their offsets, DIGEST of sums,
+ *      times of map */
 #define LOCKSTEP_BACKEND_READS 4u
 
 /* Functions of the library for a backend. Outlives the backend. */

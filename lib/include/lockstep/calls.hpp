@@ -407,6 +407,35 @@ void normalize(context& c, lockstep_normalization kind, std::span<const T> src, 
                const std::type_identity_t<normalize_extras<T, W> >& extras = {}, const lockstep_options* o = nullptr) {
   try_normalize<T, R, W>(c, kind, src, dst, rows, cols, eps, extras, o).raise();
 }
+// Segments src[offsets[s]] .. src[offsets[s+1]], of kinds from SOFTMAX on: results at the same places of dst; LOGSUMEXP
+// and PICKED: one a segment, as of rows.
+template <floating T, floating R = T>
+failure try_normalize_segments(context& c, lockstep_normalization kind, std::span<const T> src,
+                               std::span<const std::int64_t> offsets, std::span<std::type_identity_t<R> > dst,
+                               double scale = 1, std::span<const std::int64_t> labels = {},
+                               const lockstep_options* o = nullptr) noexcept {
+  if (offsets.empty())
+    return failure(LOCKSTEP_INVALID_ARGUMENT, "offsets is empty; give one more than there are segments");
+  const auto segments = static_cast<std::int64_t>(offsets.size() - 1);
+  const bool one = kind == LOCKSTEP_NORMALIZE_LOGSUMEXP || kind == LOCKSTEP_NORMALIZE_PICKED;
+  const std::int64_t last = offsets.back(), results = one ? segments : last;
+  if (last >= 0 && src.size() < static_cast<std::size_t>(last)) return detail::size_mismatch("src", src.size(), last);
+  if (results >= 0 && (one ? !detail::fits(dst.size(), results) : dst.size() < static_cast<std::size_t>(results)))
+    return detail::size_mismatch("dst", dst.size(), results);
+  if (!labels.empty() && !detail::fits(labels.size(), segments))
+    return detail::size_mismatch("labels", labels.size(), segments);
+  lockstep_normalize_desc d = lockstep_normalize_segments(kind, dtype_of<T>, segments, offsets.data(), scale);
+  d.result = dtype_of<R>;
+  if (!labels.empty()) d.labels = labels.data();
+  return try_run(c, d, src.data(), dst.data(), o);
+}
+template <floating T, floating R = T>
+void normalize_segments(context& c, lockstep_normalization kind, std::span<const T> src,
+                        std::span<const std::int64_t> offsets, std::span<std::type_identity_t<R> > dst,
+                        double scale = 1, std::span<const std::int64_t> labels = {},
+                        const lockstep_options* o = nullptr) {
+  try_normalize_segments<T, R>(c, kind, src, offsets, dst, scale, labels, o).raise();
+}
 
 // Sums of one array or two: sum_of<T>, double for floats.
 template <number T>

@@ -754,6 +754,10 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            packed elements, the same for every row. sum needs residual.
  *            LOGSUMEXP and PICKED: the result of row r is dst[r * dst_stride], dst_stride 1 or
  *            more. labels: count packed numbers from 0 to length - 1.
+ *            Segments, for kinds from SOFTMAX on: where offsets is not NULL, row r has the elements
+ *            offsets[r] up to, not including, offsets[r + 1] of src, and so many results at the same
+ *            places of dst; LOGSUMEXP and PICKED as above. A label is a place in its own segment.
+ *            length and the other strides are then ignored, and residual must be NULL.
  * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
  *            F16, BF16 or F32; of LOGSUMEXP and PICKED F64 too. weight_dtype (weight and bias):
  *            dtype or F32. eps is for L2, RMS and LAYER, scale for the others: any finite double
@@ -786,15 +790,18 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            dst_stride, but for LOGSUMEXP and PICKED. sum may be src or residual, with the
  *            same stride; that array then becomes h. Arrays that are written must not overlap
  *            otherwise.
- * Lifetime   weight, bias, labels, residual and sum are read and written during the call; a
+ * Lifetime   weight, bias, labels, offsets, residual and sum are read and written during the call; a
  *            plan keeps their addresses, and they must outlive it.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
- * Empty      count or length 0: nothing happens.
+ * Empty      count or length 0: nothing happens. LOGSUMEXP of an empty segment is -inf, PICKED of one
+ *            is an error, as no label is within it; elements of no segment stay as they were.
  * Errors     INVALID_ARGUMENT (a kind, dtype, result or weight_dtype that is none of
  *            the above, eps negative, infinite or NaN, scale 0, infinite or NaN,
  *            weight or bias of a kind from SOFTMAX on, labels that are NULL or not all
  *            within the row, LOGSUMEXP or PICKED of rows of length 0, strides too small,
- *            sum without residual, NULL, misaligned or overlapping pointers), and those of
+ *            sum without residual, offsets that decrease or are negative, offsets of L2, RMS or LAYER
+ *            or with a residual, NULL, misaligned or overlapping pointers), UNSUPPORTED (offsets in
+ *            device memory with src where the backend cannot reach it), and those of
  *            lockstep_transpose. A label that CUDA finds outside its row leaves that dst as it was.
  * Threads    safe. Source: backends/<name>/normalize.*, lib/bits/functions.hpp; Chan, Golub and
  *            LeVeque, "Updating formulae and a pairwise algorithm for computing sample
@@ -816,15 +823,20 @@ typedef struct lockstep_normalize_desc {
     const void* weight;    /* NULL: 1 */
     const int64_t* labels; /* PICKED */
   };
-  const void* bias;     /* NULL: 0 */
-  const void* residual; /* NULL: none */
-  void* sum;            /* NULL: not wanted */
+  const void* bias;       /* NULL: 0 */
+  const void* residual;   /* NULL: none */
+  void* sum;              /* NULL: not wanted */
+  const int64_t* offsets; /* NULL, or count + 1 element offsets */
 } lockstep_normalize_desc;
 
 /* Packed rows to packed rows of the same type (LOGSUMEXP and PICKED: to packed results), without weight, bias and
  * residual. eps is the scale of the kinds from SOFTMAX on. */
 LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, lockstep_dtype dtype,
                                                              int64_t rows, int64_t cols, double eps);
+/* Segments to segments of the same type, or to packed results: kinds from SOFTMAX on. */
+LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_segments(lockstep_normalization kind, lockstep_dtype dtype,
+                                                                 int64_t segments, const int64_t* offsets,
+                                                                 double scale);
 
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_context* context,
                                                                    const lockstep_normalize_desc* desc, const void* src,

@@ -17,9 +17,10 @@ from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, 
                     dot, erf, exp, expm1, gelu, gelu_tanh, l1_distance, l1_norm, layer_norm, log, log1p, log_softmax,
                     logsumexp, matrix_transpose, max, mean, mean_var, min, nanmax, nanmin, nansum, norm, normalize,
                     permute, picked, prod, reciprocal, rms_norm, rsqrt, segment_all, segment_any, segment_argmax,
-                    segment_argmin, segment_count_nonzero, segment_max, segment_min, segment_nanmax, segment_nanmin,
-                    segment_nansum, segment_norm, segment_prod, segment_square_sum, segment_sum, shuffle, sigmoid, silu,
-                    softmax, softplus, sqrt, square_sum, squared_distance, std, stencil, sum, tanh, transpose, var, vdot)
+                    segment_argmin, segment_count_nonzero, segment_log_softmax, segment_logsumexp, segment_max,
+                    segment_min, segment_nanmax, segment_nanmin, segment_nansum, segment_norm, segment_picked,
+                    segment_prod, segment_softmax, segment_square_sum, segment_sum, shuffle, sigmoid, silu, softmax,
+                    softplus, sqrt, square_sum, squared_distance, std, stencil, sum, tanh, transpose, var, vdot)
 from ._digest import digest
 from ._errors import (BackendFailed, BackendLost, Empty, Error, Internal, InvalidArgument, NoBackend, NoVariant, OutOfMemory,
                       Overflow, Unsupported, UnsupportedDtype)
@@ -46,8 +47,9 @@ __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "
            "matrix_transpose", "max", "mean", "mean_var", "min", "model_info", "nanmax", "nanmean", "nanmin", "nansum",
            "norm", "normalize", "norms", "order", "permute", "permute_dims", "picked", "plan", "prod", "reciprocal",
            "record", "release_stream", "rms_norm", "rsqrt", "segment_all", "segment_any", "segment_argmax",
-           "segment_argmin", "segment_count_nonzero", "segment_max", "segment_min", "segment_nanmax", "segment_nanmin",
-           "segment_nansum", "segment_norm", "segment_prod", "segment_square_sum", "segment_sum", "set_num_threads",
-           "shuffle", "sigmoid", "silu", "softmax", "softplus", "spec", "sqrt", "square_sum", "squared_distance",
-           "star", "std", "stencil", "sum", "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var",
-           "variants", "variants_of", "vdot", "vector_norm", "verify"]
+           "segment_argmin", "segment_count_nonzero", "segment_log_softmax", "segment_logsumexp", "segment_max",
+           "segment_min", "segment_nanmax", "segment_nanmin", "segment_nansum", "segment_norm", "segment_picked",
+           "segment_prod", "segment_softmax", "segment_square_sum", "segment_sum", "set_num_threads", "shuffle",
+           "sigmoid", "silu", "softmax", "softplus", "spec", "sqrt", "square_sum", "squared_distance", "star", "std",
+           "stencil", "sum", "synchronize", "tanh", "transpose", "tuning_info", "uniform_filter", "var", "variants",
+           "variants_of", "vdot", "vector_norm", "verify"]

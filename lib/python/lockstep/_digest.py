@@ -16,7 +16,8 @@ def digest(x: Any, *, context: Any = None, backend: str | None = None) -> str:
     Parameters
     ----------
     x : array, or a mapping or sequence of arrays
-        Of bool, integers or floats of 16 to 64 bits, in host memory. Of named arrays (a checkpoint, say) the digest is that of a
+        Of bool, integers or floats of 16 to 64 bits, in host memory or on CUDA devices, where they are read on their
+        libraries' streams, and only the digests come to the host. Of named arrays (a checkpoint, say) the digest is that of a
         text, as uint8, with a line ``name dtype shape digest`` for each, sorted by name; shape is as 3x4, and empty for a
         number. A list or tuple of arrays has the names 0, 1, ... in its order.
     context : Context, optional

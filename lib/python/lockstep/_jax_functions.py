@@ -47,13 +47,28 @@ def _map_backward(name: str, dtype: str | None, saved: Any, g: Array) -> tuple[A
 _map.defvjp(_map_forward, _map_backward)
 
 
+@functools.partial(_jax.custom_vjp, nondiff_argnums=(0, 1))
+def _gated(name: str, dtype: str | None, x: Array, times: Array) -> Array:
+    return _operation(name, ("times",), None, _dtype(dtype))(x, times)
+
+
+def _gated_backward(name: str, dtype: str | None, saved: Any, g: Array) -> tuple[Array, Array]:
+    x, times = saved
+    y, wide = _map(name, None, x.astype("float32")), g.astype(_wide())
+    return _map_backward(name, None, (x, y), wide * times.astype(_wide()))[0], (wide * y.astype(_wide())).astype(times.dtype)
+
+
+_gated.defvjp(lambda name, dtype, x, times: (_gated(name, dtype, x, times), (x, times)), _gated_backward)
+
+
 def _public(name: str) -> Callable[..., Array]:
-    def function(x: Array, *, dtype: Any = None) -> Array:
-        return _map(name, _plain(dtype), jnp.asarray(x))
+    def function(x: Array, *, dtype: Any = None, times: Any = None) -> Array:
+        x = jnp.asarray(x)
+        return _map(name, _plain(dtype), x) if times is None else _gated(name, _plain(dtype), x, jnp.asarray(times))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "lockstep.jax"
-    function.__doc__ = f"`lockstep.{name}` of each element, with a gradient."
+    function.__doc__ = f"`lockstep.{name}` of each element, with a gradient; times, the factors, has one too."
     return function
 
 

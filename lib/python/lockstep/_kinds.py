@@ -3,6 +3,7 @@ memory for results from that library, and copies where an operation cannot take 
 rare case; the numbers of the libraries are those of state.hpp."""
 import functools
 import importlib
+import math
 import operator
 import re
 import sys
@@ -655,6 +656,40 @@ def moved_call(function: Any, x: Any, axes: Any, keywords: Any) -> Any:
     return result if reduced else permute(result, back, out=out, **passed_on)
 
 
+def ragged_call(function: Any, x: Any, _: Any, keywords: Any) -> Any:
+    """Softmax or one of its kin of segments along the first of several axes: moved to be the last one, the segments of all rows behind one
+    another, and the result moved back."""
+    import numpy
+    from ._core import permute
+    keywords = dict(keywords)
+    out, given = keywords.pop("out", None), keywords["offsets"]
+    library = _library(given)
+    cut = numpy.asarray(on_host(given) if library in (CUPY, NUMBA) or library == TORCH and given.is_cuda else given)
+    passed_on = {k: keywords[k] for k in ("stream", "context", "backend", "check") if k in keywords}
+    count, rank = len(cut) - 1, rank_of(x)
+    rest, n = tuple(x.shape[1:]), x.shape[0]
+    one_result = function.__name__ in ("segment_logsumexp", "segment_picked")
+    if one_result:  # elements of no segment stay out
+        if not 0 <= cut[0] <= cut[-1] <= n:
+            raise InvalidArgument(f"offsets begin at {cut[0]} and end at {cut[-1]}, but x has {n} rows; give offsets of 0 to {n} that never decrease")
+        x, cut, n = x[int(cut[0]):int(cut[-1])], cut - cut[0], int(cut[-1] - cut[0])
+    elif cut[0] != 0 or cut[-1] != n:
+        raise InvalidArgument(f"offsets begin at {cut[0]} and end at {cut[-1]}, but x has {n} rows; give offsets from 0 to {n}")
+    if (numpy.diff(cut.astype("i8")) < 0).any():
+        raise InvalidArgument("offsets decrease; give offsets that never do")
+    last = (*range(1, rank), 0)
+    rows = math.prod(rest)
+    keywords["offsets"] = numpy.append((numpy.arange(rows)[:, None] * n + cut[None, :-1]).ravel(), rows * n).astype("i8")
+    if "labels" in keywords:
+        labels = keywords["labels"]
+        shape = tuple(labels.shape) if hasattr(labels, "shape") else numpy.shape(labels)
+        if shape != (count, *rest):
+            raise InvalidArgument(f"labels has the shape {shape}; give {(count, *rest)}, one for each result")
+        keywords["labels"] = permute(labels, last, **passed_on).reshape(-1)
+    result = function(permute(x, last, **passed_on).reshape(-1), **keywords)
+    return permute(result.reshape(*rest, count if one_result else n), (rank - 1, *range(rank - 1)), out=out, **passed_on)
+
+
 def rooted_call(function: Any, x: Any, name: Any, keywords: Any) -> Any:
     """A standard deviation of device data: the variance in double, its root and one rounding by the array's own library."""
     from ._core import var
@@ -690,9 +725,10 @@ def copy_into(x: Any, out: Any, keywords: Any) -> Any:
     return permute(x, tuple(range(rank_of(x))), out=out, **keywords)
 
 
-def last_of(offsets: Any) -> Any:
-    """The last of offsets in device memory; waits for it."""
-    return int(offsets[-1])
+def ends_of(offsets: Any) -> Any:
+    """The first and the last of offsets in device memory; waits for them."""
+    ends = offsets[::len(offsets) - 1] if len(offsets) > 1 and _library(offsets) in (TORCH, CUPY, JAX) else None
+    return (int(offsets[0]), int(offsets[-1])) if ends is None else tuple(map(int, ends.tolist()))
 
 
 def offsets64(offsets: Any, name: Any) -> Any:

@@ -21,19 +21,30 @@ def gradient(name: str, g: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def _define(name: str) -> None:
     function: Callable[..., Tensor] = getattr(_core, name)
-    _library.define(f"{name}(Tensor x, ScalarType? dtype=None) -> Tensor")
-    _register(name, lambda x, dtype=None: function(_plain(x), **({} if dtype is None else {"dtype": dtype})),
-              lambda x, dtype=None: x.new_empty(x.shape, dtype=dtype or x.dtype))
+    _library.define(f"{name}(Tensor x, ScalarType? dtype=None, Tensor? times=None) -> Tensor")
+
+    def kernel(x: Tensor, dtype: torch.dtype | None = None, times: Tensor | None = None) -> Tensor:
+        return function(_plain(x), **({} if dtype is None else {"dtype": dtype}), **({} if times is None else {"times": _plain(times)}))
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0], output)
+        times = inputs[2] if len(inputs) > 2 else None
+        ctx.save_for_backward(inputs[0], output if times is None else times)
+        ctx.gated = times is not None
 
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        x, y = ctx.saved_tensors
-        return gradient(name, g, x, y), None
+        x, other = ctx.saved_tensors
+        if not ctx.gated:
+            return gradient(name, g, x, other), None, None
+        y, wide = _call(name, x.float()), g.double()
+        return gradient(name, wide * other.double(), x, y), None, (wide * y.double()).to(other.dtype)
 
-    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, *dtype: Any) -> tuple[Tensor, int]:
-        return _call(name, x, *dtype), dims[0]
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, dtype: torch.dtype | None = None, times: Tensor | None = None) -> tuple[Tensor, int]:
+        def batched(t: Tensor, dim: int | None) -> Tensor:
+            return t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+
+        return _call(name, batched(x, dims[0]), dtype, None if times is None else batched(times, dims[2])), 0
+
+    _register(name, kernel, lambda x, dtype=None, times=None: x.new_empty(x.shape, dtype=dtype or x.dtype))
 
     _gradient(name, backward, setup)
     _vmap(name, rule)
@@ -44,12 +55,12 @@ for _name in _SLOPES:
 
 
 def _public(name: str) -> Callable[..., Tensor]:
-    def function(x: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-        return _call(name, x, dtype)
+    def function(x: Tensor, *, dtype: torch.dtype | None = None, times: Tensor | None = None) -> Tensor:
+        return _call(name, x, dtype, times)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "lockstep.torch"
-    function.__doc__ = f"`lockstep.{name}` of each element, with a gradient that is computed in double."
+    function.__doc__ = f"`lockstep.{name}` of each element, with a gradient that is computed in double; times, the factors, has one too."
     return function
 
 

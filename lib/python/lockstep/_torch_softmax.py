@@ -111,6 +111,88 @@ _gradient("picked", _picked_backward, _picked_setup)
 _vmap("picked", _picked_vmap)
 
 
+# ---- of segments, along the first axis ---------------------------------------
+def _segment_slopes(name: str, x: Tensor, offsets: Tensor, labels: Tensor | None, scale: float, g: Tensor) -> Tensor:
+    offsets, wide = offsets.to(x.device), g.double()
+    if name in ("logsumexp", "picked"):  # elements before the first segment and behind the last one are segments too, whose gradient is 0
+        nothing = wide.new_zeros([1, *wide.shape[1:]])
+        offsets = torch.cat([offsets.new_zeros(1), offsets, offsets.new_full((1,), x.shape[0])])
+        wide = torch.cat([nothing, wide, nothing])
+    at = torch.arange(x.shape[0], device=x.device)
+    segment = torch.searchsorted(offsets, at, right=True) - 1
+    y = _call("segment_softmax", x.double(), offsets, scale)
+    if name == "softmax":
+        found = y * (wide - _call("segment_sum", wide * y, offsets, torch.float64)[segment])
+    elif name == "log_softmax":
+        found = wide - y * _call("segment_sum", wide, offsets, torch.float64)[segment]
+    else:
+        found = -y * wide[segment] if labels is not None else y * wide[segment]
+    if labels is not None:
+        none = labels.new_full([1, *labels.shape[1:]], -1)
+        chosen = torch.cat([none, labels, none]).to(x.device)[segment]
+        places = (at - offsets[segment]).reshape(-1, *[1] * (x.ndim - 1))
+        found = torch.where(places == chosen, wide[segment], torch.zeros((), dtype=torch.float64, device=x.device)) + found
+    return (found if scale == 1 else found * scale).to(x.dtype)
+
+
+def _define_segments(name: str) -> None:
+    function: Callable[..., Tensor] = getattr(_core, f"segment_{name}")
+    labelled = name == "picked"
+    _library.define(f"segment_{name}(Tensor x, {'Tensor labels, ' if labelled else ''}Tensor offsets, float scale=1.0, ScalarType? dtype=None) -> Tensor")
+    of, count = f"segment_{name}", 3 if labelled else 2  # tensors
+
+    def kernel(x: Tensor, *rest: Any) -> Tensor:
+        scale = rest[count - 1] if len(rest) >= count else 1.0
+        return function(_plain(x), *rest[:count - 1], scale=scale, **_kept(rest[count] if len(rest) > count else None))
+
+    def fake(x: Tensor, *rest: Any) -> Tensor:
+        shape = x.shape if name in _OF_ALL else [rest[count - 2].shape[0] - 1, *x.shape[1:]]
+        return x.new_empty(shape, dtype=(rest[count] if len(rest) > count else None) or x.dtype)
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.scale, ctx.count = inputs[count] if len(inputs) > count else 1.0, len(inputs)
+        ctx.save_for_backward(*inputs[:count])
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+        x, *labels, offsets = ctx.saved_tensors
+        return (_segment_slopes(name, x, offsets, labels[0] if labels else None, ctx.scale, g), *[None] * (ctx.count - 1))
+
+    def rule(info: Any, dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        def each(t: Tensor, dim: int | None) -> Sequence[Tensor]:
+            return [t] * info.batch_size if dim is None else t.unbind(dim)
+
+        calls = zip(*(each(t, dim) for t, dim in zip(inputs[:count], dims)))
+        return torch.stack([_call(of, *tensors, *inputs[count:]) for tensors in calls]), 0
+
+    _register(of, kernel, fake)
+    _gradient(of, backward, setup)
+    _vmap(of, rule)
+
+
+for _name in (*_OF_ALL, *_OF_ONE, "picked"):
+    _define_segments(_name)
+
+
+def segment_softmax(x: Tensor, offsets: Tensor, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_softmax` with a gradient."""
+    return _call("segment_softmax", x, offsets, scale, dtype)
+
+
+def segment_log_softmax(x: Tensor, offsets: Tensor, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_log_softmax` with a gradient."""
+    return _call("segment_log_softmax", x, offsets, scale, dtype)
+
+
+def segment_logsumexp(x: Tensor, offsets: Tensor, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_logsumexp` with a gradient."""
+    return _call("segment_logsumexp", x, offsets, scale, dtype)
+
+
+def segment_picked(x: Tensor, labels: Tensor, offsets: Tensor, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """`lockstep.segment_picked` with a gradient; its negative is the cross-entropy of each segment."""
+    return _call("segment_picked", x, labels, offsets, scale, dtype)
+
+
 def softmax(x: Tensor, axis: int | Sequence[int] = -1, *, scale: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
     """`lockstep.softmax` with a gradient."""
     return _call("softmax", x, _listed(axis), scale, dtype)

@@ -35,7 +35,8 @@ _NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "ar
              "segment_sum", "segment_square_sum",
           "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", 
              "stencil", "shuffle", "normalize", "rms_norm",
-          "layer_norm", "softmax", "log_softmax", "logsumexp", "picked", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
+          "layer_norm", "softmax", "log_softmax", "logsumexp", "picked",
+          "segment_softmax", "segment_log_softmax", "segment_logsumexp", "segment_picked", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
           "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
 
 
@@ -91,6 +92,10 @@ softmax = _of("softmax")
 log_softmax = _of("log_softmax")
 logsumexp = _of("logsumexp")
 picked = _of("picked")
+segment_softmax = _of("segment_softmax")
+segment_log_softmax = _of("segment_log_softmax")
+segment_logsumexp = _of("segment_logsumexp")
+segment_picked = _of("segment_picked")
 cumsum = _of("cumsum")
 cummax = _of("cummax")
 cummin = _of("cummin")

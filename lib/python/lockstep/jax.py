@@ -78,10 +78,11 @@ def _operation(name: str, given: tuple[str, ...], axes: Any, settings: _Settings
     call = _jax.custom_batching.custom_vmap(functools.partial(_execute, name, given, axes, settings))
 
     def batched(size: int, in_batch: Sequence[bool], *arrays: Array) -> tuple[Array, bool]:
-        if any(in_batch[1:]) and given and name != "picked":  # weights of their own for each: one call each
+        shared = bool(given) and name != "picked" and given != ("times",)
+        if any(in_batch[1:]) and shared:  # weights of their own for each: one call each
             return _jax.lax.map(lambda one: call(*one), tuple(a if b else jnp.broadcast_to(a, (size, *a.shape)) for a, b in zip(arrays, in_batch))), True
         first, *others = (a if b else jnp.broadcast_to(a, (size, *a.shape)) for a, b in zip(arrays, in_batch))
-        return _operation(name, given, _behind(name, axes), settings)(first, *(arrays[1:] if given and name != "picked" else others)), True
+        return _operation(name, given, _behind(name, axes), settings)(first, *(arrays[1:] if shared else others)), True
 
     call.def_vmap(batched)
     operation: Callable[..., Array] = call

@@ -24,7 +24,8 @@ from ._torch_clip import clip_grad_norm_, total_norm
 
 __all__ = ["argmax", "argmin", "clip_grad_norm_", "convert", "cumsum", "deterministic", "dot", "erf", "exp", "expm1", "gelu", "gelu_tanh",
            "layer_norm", "log", "log1p", "log_softmax", "logsumexp", "max", "mean", "min", "norm", "normalize", "permute", "picked", "reciprocal", "rms_norm", "rsqrt",
-           "segment_argmax", "segment_argmin", "segment_max", "segment_min", "segment_norm", "segment_square_sum", "segment_sum", "shuffle",
+           "segment_argmax", "segment_argmin", "segment_log_softmax", "segment_logsumexp", "segment_max", "segment_min", "segment_norm",
+           "segment_picked", "segment_softmax", "segment_square_sum", "segment_sum", "shuffle",
            "sigmoid", "silu", "softmax", "softplus", "sqrt", "square_sum", "std", "stencil", "sum", "tanh", "total_norm", "transpose", "var"]
 
 _torch: Any = torch.library
@@ -97,7 +98,7 @@ def _segment(name: str) -> None:
         return result
 
     def fake(x: Tensor, offsets: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        return x.new_empty([offsets.shape[0] - 1], dtype=_result_dtype(name, x, dtype))
+        return x.new_empty([offsets.shape[0] - 1, *x.shape[1:]], dtype=_result_dtype(name, x, dtype))
 
     _register(f"segment_{name}", kernel, fake)
 
@@ -233,7 +234,7 @@ def _segment_gradient(name: str) -> None:
         inside = (segment >= 0) & (segment < g.shape[0])
         segment = segment.clamp(0, g.shape[0] - 1)
         n = result[segment] if name == "norm" else None
-        return torch.where(inside, _share(name, g[segment], x, n), 0), None, None
+        return torch.where(inside.reshape(-1, *[1] * (x.ndim - 1)), _share(name, g[segment], x, n), 0), None, None
 
     def extreme_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, offsets, _ = ctx.saved_tensors
@@ -395,7 +396,8 @@ def shuffle(x: Tensor, kind: str, operand: int, *, width: int = 32) -> Tensor:
 from ._torch_functions import (erf, exp, expm1, gelu, gelu_tanh, log, log1p, reciprocal, rsqrt, sigmoid, silu,  # noqa: E402
                                softplus, sqrt, tanh)
 from ._torch_rows import cumsum, layer_norm, normalize, rms_norm  # noqa: E402  (they need what stands above)
-from ._torch_softmax import log_softmax, logsumexp, picked, softmax  # noqa: E402
+from ._torch_softmax import (log_softmax, logsumexp, picked, segment_log_softmax, segment_logsumexp, segment_picked,  # noqa: E402
+                             segment_softmax, softmax)
 from ._torch_stencils import stencil  # noqa: E402
 from ._torch_sums import convert, dot, mean, std, var  # noqa: E402
 from . import _deterministic_layers as _layers  # noqa: E402, F401

@@ -12,6 +12,10 @@ assert sums[1] == 0.0
 for s, (a, b) in enumerate(zip(offsets, offsets[1:])):
     assert sums[s] == ls.sum(x[a:b])  # the bits of the slice alone
 
+weights = ls.segment_softmax(x, offsets)  # attention, if these are scores of a node's neighbours
+for a, b in zip(offsets, offsets[1:]):
+    assert np.array_equal(weights[a:b], ls.softmax(x[a:b]))
+
 try:
     ls.segment_max(x, offsets)
 except ls.Empty as error:
