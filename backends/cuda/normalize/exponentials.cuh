@@ -231,17 +231,23 @@ __device__ __forceinline__ double element_of_row(const exponential_rows& d, int6
   return value(sum_of(x, more), 0);
 }
 
-// The one result of a row, by one thread.
-template <class E>
-__device__ __forceinline__ void store_one(const exponential_rows& d, int64_t row, double m, double part) {
+// The one result of a row of n elements, by one thread.
+template <class Element>
+__device__ __forceinline__ void store_one(const exponential_rows& d, int64_t row, int64_t n, const Element& element,
+                                          double m, double part) {
   const auto store = [&](double y) { store_float(d.dst, d.result, row * d.dst_stride, y); };
   if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) {
     const double centre = __dmul_rn(m, d.scale);
     return store(m == HUGE_VAL || m == -HUGE_VAL ? centre : __dadd_rn(centre, part));
   }
   const int64_t label = d.labels[row];
-  if (label < 0 || label >= d.length) return report(d.faults, fault_of_label, row);
-  store(__dsub_rn(__dmul_rn(__dsub_rn(element_of_row<E>(d, row, label), m), d.scale), part));
+  if (label < 0 || label >= n) return report(d.faults, fault_of_label, row);
+  store(__dsub_rn(__dmul_rn(__dsub_rn(element(label), m), d.scale), part));
+}
+template <class E>
+__device__ __forceinline__ void store_one(const exponential_rows& d, int64_t row, double m, double part) {
+  store_one(
+      d, row, d.length, [&](int64_t i) { return element_of_row<E>(d, row, i); }, m, part);
 }
 
 }  // namespace lockstep::cuda

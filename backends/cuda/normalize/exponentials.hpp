@@ -28,4 +28,8 @@ lockstep_status exponentials_bf16(lockstep_queue& queue, const lockstep_call& ca
 lockstep_status exponentials_f32(lockstep_queue& queue, const lockstep_call& call, bool held);
 lockstep_status exponentials_f64(lockstep_queue& queue, const lockstep_call& call, bool held);
 
+// segments.cu: rows between offsets.
+size_t exponential_segments_bytes();
+lockstep_status exponential_segments(lockstep_queue& queue, const lockstep_call& call);
+
 }  // namespace lockstep::cuda

@@ -2,7 +2,7 @@
 // Idea    A row that fits is held on the chip between its sums and its results (staged.cuh; held.cuh short rows;
 //         pairs.cuh few rows); a longer one is read twice (long.cuh)
 //         exponentials_held.cuh and exponentials_long.cuh have softmax and its kin, whose long rows are read three
-//         times
+//         times, segments.cu those of rows between offsets
 // Moves   held: every element once in and once out; two_reads: twice in, of softmax three times
 // Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
@@ -40,6 +40,9 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
   }
 }
 
+const char* refuses_rows(const lockstep_queue*, const lockstep_call* call) {
+  return call->normalize.offsets == nullptr ? "needs segments, rows of lengths of their own" : nullptr;
+}
 const char* refuses_segments(const lockstep_queue*, const lockstep_call* call) {
   return call->normalize.offsets != nullptr ? "needs rows of one length" : nullptr;
 }
@@ -68,7 +71,11 @@ size_t workspace(const lockstep_queue*, const lockstep_call* call) {
   return long_room(call->normalize.count, call->normalize.length, nullptr).bytes;
 }
 
+size_t segments_workspace(const lockstep_queue*, const lockstep_call*) { return exponential_segments_bytes(); }
+
 const lockstep_variant rows[] = {
+    {"segments", "exponentials of segments: groups of threads, warps, or all blocks together by each one's length", 0,
+     refuses_rows, nullptr, segments_workspace, on_device<exponential_segments>},
     {"held", "a row in the shared memory or the registers of a block: one read, one write", 0, refuses_held, nullptr,
      nullptr, on_device<launch_any<true>>},
     {"two_reads",
