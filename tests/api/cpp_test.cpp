@@ -261,7 +261,7 @@ TEST_F(Cpp, Normalize) {
                  invalid, "labels has 1");
   const std::vector<int64_t> offsets{0, 2, 2, 6};
   lockstep::normalize_segments<float>(c, LOCKSTEP_NORMALIZE_SOFTMAX, logits, offsets, dst, -1);
-  EXPECT_EQ(dst, (std::vector<float>{1, 0, 1 / (1 + 3 * std::exp(-1.0f)), dst[3], dst[3], dst[3]}));
+  EXPECT_EQ(dst, (std::vector<float>{1, 0, static_cast<float>(1 / (1 + 3 * std::exp(-1.0))), dst[3], dst[3], dst[3]}));
   std::vector<double> three(3);
   lockstep::normalize_segments<float, double>(c, LOCKSTEP_NORMALIZE_LOGSUMEXP, logits, offsets, three);
   EXPECT_EQ(three, (std::vector<double>{2000, -INFINITY, three[2]}));
