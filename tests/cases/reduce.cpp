@@ -80,6 +80,16 @@ std::vector<std::string> list_reduce(level depth) {
                                  "rows/20x300/one_nan", "columns/300x20/one_nan", "full/4000/finite",
                                  "rows/30x33/finite", "full/3000/wide", "columns/2100x7/wide"})
           add(rest);
+        // Few rows of enough elements that a GPU adds 16 bytes of each at a time; the last elements are fewer.
+        if (sum)
+          for (const char* rest :
+               {"columns/2x140000/special", "columns/4x280009/ld280064/wide", "columns/5x280003/ld280064",
+                "columns/8x140000/finite", "columns/16x140001/ld140032/wide"})
+            add(rest);
+        if (sum && dtype[1] == '1')
+          for (const std::string rest :
+               {"columns/3x2056/special", "columns/4x60003/ld60032/wide", "columns/9x2049/ld2064"})
+            add(rest + "/to_f16"), add(rest + "/to_bf16");
         if (sum)
           for (const char* rest :
                {"full/5000/to_f32", "rows/20x33/to_f32/wide", "columns/33x20/to_f32", "mixed/20x33/to_f32/finite"})

@@ -9,6 +9,7 @@
 // Source  lib/bits/order.hpp.
 #include "../ops.hpp"
 #include "extreme.cuh"
+#include "few_rows.hpp"
 #include "library.hpp"
 #include "table.cuh"
 
@@ -65,7 +66,7 @@ constexpr lockstep_variant others[] = {
         LOCKSTEP_LESSON),
 };
 
-constexpr auto rows = ways_and<reduce_op>(others);
+constexpr auto rows = ways_between<reduce_op>(std::array{few_rows_row}, others);
 
 }  // namespace
 

@@ -69,12 +69,17 @@ constexpr std::array ways = {
     reduction_row<Op, by_leaves<false>>(Op::by_leaves_name, Op::by_leaves_idea),
 };
 
-// A table: the ways, then an op's own rows.
-template <class Op, size_t n>
-constexpr auto ways_and(const lockstep_variant (&own)[n]) {
-  std::array<lockstep_variant, ways<Op>.size() + n> all{};
-  std::copy(own, own + n, std::copy(ways<Op>.begin(), ways<Op>.end(), all.begin()));
+// A table: rows of the op's own that are faster, the ways, then its others.
+template <class Op, size_t m, size_t n>
+constexpr auto ways_between(const std::array<lockstep_variant, m>& first, const lockstep_variant (&others)[n]) {
+  std::array<lockstep_variant, m + ways<Op>.size() + n> all{};
+  std::copy(others, others + n,
+            std::copy(ways<Op>.begin(), ways<Op>.end(), std::copy(first.begin(), first.end(), all.begin())));
   return all;
+}
+template <class Op, size_t n>
+constexpr auto ways_and(const lockstep_variant (&others)[n]) {
+  return ways_between<Op>(std::array<lockstep_variant, 0>{}, others);
 }
 
 }  // namespace lockstep::cuda
