@@ -215,7 +215,7 @@ def work(rank, p, meeting):
     asynchronous(rank, p)
     # The same by shares, in one piece and in several: the way must change no bit.
     for pieces in (1 << 24, 4096):
-        ld._GATHERED["cpu"], ld._PIECE["cpu"] = 0, pieces
+        ld._MORE["cpu"], ld._PIECE["cpu"] = -1, pieces
         every_type(rank, p, ((3, 5), (p * 128,), (9001,)))
         special(rank, p)
         scattered(rank, p)

@@ -33,10 +33,10 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 _INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, *_SIGNED)
 _COMPLEX = (torch.complex64, torch.complex128)
 _OPS: dict[str, Any] = {"sum": dist.ReduceOp.SUM, "mean": dist.ReduceOp.AVG, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN, "prod": dist.ReduceOp.PRODUCT}
-# Bytes, the same on every rank of a group. Small tensors go whole to every rank, which takes one exchange, not two: those of which a rank gets no
-# more than the first number. Others go in pieces of at most the second, so that a piece is added while the next one is sent.
-_GATHERED = {"cpu": 1 << 18, "cuda": 1 << 22}
-_PIECE = {"cpu": 1 << 24, "cuda": 1 << 27}
+# Bytes, the same on every rank of a group. A tensor goes whole to every rank, in one exchange in place of two, where each rank gets at most that
+# much more than by shares, and all of it is no more than an eighth of a piece. Shares go in pieces of at most so much.
+_MORE = {"cpu": 1 << 18, "cuda": 3 << 23}
+_PIECE = {"cpu": 1 << 24, "cuda": 1 << 29}
 _ALIGNED = 128  # bytes: where the shares of a piece begin
 
 
@@ -116,22 +116,14 @@ def _by_gather(x: Tensor, op: str, group: Any) -> None:
     _reduced(rows, op, x)
 
 
-def _in_pieces(count: int, width: int, begin: Callable[[int, Tensor], Any], end: Callable[[int, Tensor], None], x: Tensor) -> None:
-    """begin(k, scratch) sends piece k and returns (its rows, the exchange); end(k, rows) takes them. The next piece is sent while one is added."""
-    scratch = x.new_empty(min(count, 2), width)
-    coming = begin(0, scratch[0])
-    for k in range(count):
-        rows, exchange = coming
-        if k + 1 < count:
-            coming = begin(k + 1, scratch[(k + 1) % 2])
-        exchange.wait()
-        end(k, rows)
+def _is_gathered(nbytes: int, p: int, place: str) -> bool:
+    return nbytes * (p - 1) * (p - 2) // p <= _MORE[place] and nbytes * p <= _PIECE[place] // 8
 
 
 def _all_reduce(x: Tensor, op: str, group: Any) -> None:
     """Of a flat tensor: each rank adds its share of the elements, then all get all shares."""
     p, size, place = group.size(), x.element_size(), x.device.type
-    if x.numel() * size * (p - 1) <= _GATHERED[place]:
+    if _is_gathered(x.numel() * size, p, place):
         return _by_gather(x, op, group) if x.numel() else None
     quantum = p * (_ALIGNED // size)
     main = x.numel() // quantum * quantum
@@ -141,22 +133,12 @@ def _all_reduce(x: Tensor, op: str, group: Any) -> None:
         return
     pieces = -(-main * size // max(_PIECE[place], quantum * size))
     width = -(-main // quantum // pieces) * quantum
-    cut = [x[at:min(at + width, main)] for at in range(0, main, width)]
-    gathers, shares = [], []
-
-    def begin(k: int, scratch: Tensor) -> tuple[Tensor, Any]:
-        rows = scratch[:cut[k].numel()]
-        return rows.view(p, -1), dist.all_to_all_single(_bytes(rows), _bytes(cut[k]), group=group, async_op=True)
-
-    def end(k: int, rows: Tensor) -> None:
-        shares.append(_reduced(rows, op))
-        gathers.append(dist.all_gather_into_tensor(_bytes(cut[k]), _bytes(shares[-1]), group=group, async_op=True))
-        if k:  # what is sent next waits for it anyway
-            gathers[k - 1].wait()
-            shares[k - 1] = x[:0]
-
-    _in_pieces(len(cut), width, begin, end, x)
-    gathers[-1].wait()
+    scratch = x.new_empty(width)
+    for at in range(0, main, width):
+        piece = x[at:min(at + width, main)]
+        rows = scratch[:piece.numel()]
+        dist.all_to_all_single(_bytes(rows), _bytes(piece), group=group)
+        dist.all_gather_into_tensor(_bytes(piece), _bytes(_reduced(rows.view(p, -1), op)), group=group)
 
 
 def _reduce_scatter(out: Tensor, x: Tensor, op: str, group: Any) -> None:
@@ -164,22 +146,16 @@ def _reduce_scatter(out: Tensor, x: Tensor, op: str, group: Any) -> None:
     p, m = group.size(), out.numel()
     if not m:
         return
-    width = max(1, min(m, _PIECE[x.device.type] // (p * x.element_size())))
+    width = min(m, max(1, _PIECE[x.device.type] // (p * x.element_size())))
     if width < m:
-        width = max(_ALIGNED // x.element_size(), width // _ALIGNED * _ALIGNED)
-    shares = x.view(p, m)
-
-    def begin(k: int, scratch: Tensor) -> tuple[Tensor, Any]:
-        columns = shares[:, k * width:(k + 1) * width]
-        rows = scratch[:columns.numel()]
-        sent = columns.contiguous().view(-1)
-        return rows.view(p, -1), dist.all_to_all_single(_bytes(rows), _bytes(sent), group=group, async_op=True)
-
-    _in_pieces(-(-m // width), p * width, begin, lambda k, rows: _into(out[k * width:(k + 1) * width], rows, op), x)
-
-
-def _into(out: Tensor, rows: Tensor, op: str) -> None:
-    _reduced(rows, op, out)
+        quantum = _ALIGNED // x.element_size()
+        width = max(quantum, width // quantum * quantum)
+    shares, scratch = x.view(p, m), x.new_empty(p * width)
+    for at in range(0, m, width):
+        sent = shares[:, at:at + width].contiguous().view(-1)
+        rows = scratch[:sent.numel()]
+        dist.all_to_all_single(_bytes(rows), _bytes(sent), group=group)
+        _reduced(rows.view(p, -1), op, out[at:at + width])
 
 
 def _reduce_scatter_uneven(out: Tensor, parts: Sequence[Tensor], op: str, group: Any) -> None:
@@ -222,8 +198,8 @@ def all_reduce(tensor: Tensor, op: Any = "sum", group: Any = None, async_op: boo
 
     Notes
     -----
-    A rank sends ``2 * (p - 1) / p`` times the tensor, as a ring of NCCL does; small tensors go whole to every rank. Takes up to half a GiB of memory
-    on a GPU and 64 MiB on a CPU besides. As in torch.distributed, a rank that fails or gives another shape leaves the others waiting until the
+    A rank sends ``2 * (p - 1) / p`` times the tensor, as a ring of NCCL does; small tensors go whole to every rank. Takes memory of the tensor's size
+    besides, and of a share of it; of large tensors at most half a GiB and a share of that on a GPU, 16 MiB on a CPU. As in torch.distributed, a rank that fails or gives another shape leaves the others waiting until the
     group's timeout.
     """
     name, group = _name_of(op), _group_of(group)
