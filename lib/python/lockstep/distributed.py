@@ -199,8 +199,9 @@ def all_reduce(tensor: Tensor, op: Any = "sum", group: Any = None, async_op: boo
     Notes
     -----
     A rank sends ``2 * (p - 1) / p`` times the tensor, as a ring of NCCL does; small tensors go whole to every rank. Takes memory of the tensor's size
-    besides, and of a share of it; of large tensors at most half a GiB and a share of that on a GPU, 16 MiB on a CPU. As in torch.distributed, a rank that fails or gives another shape leaves the others waiting until the
-    group's timeout.
+    besides, and of a share of it; of large tensors at most half a GiB and a share of that on a GPU, 16 MiB on a CPU. On a GPU "sum" and "mean" of floats run at
+    the speed of memory; "prod", and "max" and "min" of 16-bit floats, take kernels that are many times as slow. As in torch.distributed, a rank that
+    fails or gives another shape leaves the others waiting until the group's timeout.
     """
     name, group = _name_of(op), _group_of(group)
     x = _plain(tensor, name)
