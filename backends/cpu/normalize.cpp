@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "bits/normalizations.hpp"
+#include "equal_elements.hpp"
 #include "normalize_rows.hpp"
 #include "ops.hpp"
 #include "terms.hpp"
@@ -68,6 +69,7 @@ struct normalizer : normalize_call {
   void value_of(const void* h, int64_t n, order::moments& m) const {
     m.count = static_cast<double>(n);
     of_type().moments(h, 0, n, 1, &m.sum, &m.m2);
+    m.equal = d.dtype == LOCKSTEP_F64 ? equal_elements(h, n, m.sum) : 0;
   }
   // Leaves [first, last) of a row, from a multiple of a power of two that last - first does not exceed.
   template <class Value>
@@ -111,8 +113,7 @@ struct normalizer : normalize_call {
     return {0.0, n < d.eps ? d.eps : n};
   }
   spread spread_of(int64_t, const order::moments& m) const {
-    const double n = static_cast<double>(d.length);
-    return {m.sum / n, std::sqrt(m.m2 / n + d.eps)};
+    return {m.mean(), std::sqrt(m.squares() / m.count + d.eps)};
   }
 
   void write(int64_t row, int64_t count, int64_t k, const void* h, int64_t n, const double* mean,
@@ -146,7 +147,10 @@ struct normalizer : normalize_call {
   void values_of_rows(const void* x, int64_t count, order::moments* moments) const {
     double sum[normalize_rows], m2[normalize_rows];
     of_type().moments(x, d.src_stride, d.length, count, sum, m2);
-    for (int64_t s = 0; s < count; ++s) moments[s] = {static_cast<double>(d.length), sum[s], m2[s]};
+    for (int64_t s = 0; s < count; ++s) moments[s] = {static_cast<double>(d.length), sum[s], m2[s], 0};
+    const auto* h = static_cast<const double*>(x);
+    for (int64_t s = 0; d.dtype == LOCKSTEP_F64 && s < count; ++s)
+      moments[s].equal = equal_elements(h + s * d.src_stride, d.length, sum[s]);
   }
   // Rows of at most a leaf, which a kernel sums side by side.
   template <class Value>

@@ -10,6 +10,7 @@
 
 #include "bits/digest.hpp"
 #include "bits/order_rows.hpp"
+#include "equal_elements.hpp"
 #include "folds.hpp"
 #include "normalize_kernels.hpp"
 #include "ops.hpp"
@@ -45,10 +46,13 @@ struct moment_chunks {
   typedef order::tree<order::moments> join;
   static constexpr int64_t chunk = order::leaf;
   void (*kernel)(const void* x, int64_t stride, int64_t n, int64_t count, double* sum, double* m2);
+  bool f64;
   void operator()(const rows_of_two& rows, int64_t count, order::moments* out) const {
     double sum[row_batch], m2[row_batch];
     kernel(rows.x, rows.x_stride, rows.n, count, sum, m2);
-    for (int64_t k = 0; k < count; ++k) out[k] = {static_cast<double>(rows.n), sum[k], m2[k]};
+    for (int64_t k = 0; k < count; ++k) out[k] = {static_cast<double>(rows.n), sum[k], m2[k], 0};
+    const auto* x = static_cast<const double*>(rows.x);
+    for (int64_t k = 0; f64 && k < count; ++k) out[k].equal = equal_elements(x + k * rows.x_stride, rows.n, sum[k]);
   }
 };
 
@@ -153,7 +157,7 @@ struct moment_results {
   template <class Again>
   void operator()(int64_t s, const order::moments& m, const Again&) const {
     const int64_t n = q.length(s);
-    store(s, m.sum / static_cast<double>(n), m.m2 / divisor_of(n));
+    store(s, m.mean(), m.squares() / divisor_of(n));
   }
 };
 
@@ -184,11 +188,13 @@ void moments_of_columns(const lockstep_queue& queue, const sequences& q, const m
     const int64_t first = t * block, width = std::min(block, d.count - first);
     auto* const joins = static_cast<moments_tree*>(q.workspace) + thread * moments_block;
     for (int64_t k = 0; k < width; ++k) joins[k].count = 0;
-    alignas(64) double sum[column_block], m2[column_block];
+    alignas(64) double sum[column_block], m2[column_block], equal[column_block] = {};
     for (int64_t at = 0; at < d.length && !interrupted(queue); at += order::leaf) {
       const int64_t n = std::min(order::leaf, d.length - at);
-      kernel(q.src + (first + at * d.element_stride) * q.bytes, d.element_stride, n, width, sum, m2);
-      for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k]});
+      const void* x = q.src + (first + at * d.element_stride) * q.bytes;
+      kernel(x, d.element_stride, n, width, sum, m2);
+      if (d.dtype == LOCKSTEP_F64) equal_columns(x, d.element_stride, n, width, sum, equal);
+      for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k], equal[k]});
     }
     for (int64_t k = 0; k < width; ++k) done(first + k, joins[k].total(), 0);
   });
@@ -234,7 +240,7 @@ struct sums_op {
     const int type = d.dtype - LOCKSTEP_F16;
     if (of_moments(d)) {
       const moment_results store{q};
-      body(pair_fold<moment_chunks>{{normalizers(queue.kernels).of[type].moments}, q},
+      body(pair_fold<moment_chunks>{{normalizers(queue.kernels).of[type].moments, d.dtype == LOCKSTEP_F64}, q},
            results{store, [&](int64_t s) { store.store(s, NAN, NAN); }});
       return LOCKSTEP_OK;
     }
@@ -280,10 +286,12 @@ struct sums_op {
              straight ? static_cast<double*>(q.dst) + s : values);
         return straight ? void() : store_floats(q, s, values, count);
       }
-      double sum[row_batch], m2[row_batch];
-      pairs(q.begin(s), q.d.sequence_stride, q.d.length, count, sum, m2);
-      const double n = static_cast<double>(q.d.length), divisor = moment_results{q}.divisor_of(q.d.length);
-      for (int64_t k = 0; k < count; ++k) values[2 * k] = sum[k] / n, values[2 * k + 1] = m2[k] / divisor;
+      order::moments found[row_batch];
+      moment_chunks{pairs, q.d.dtype == LOCKSTEP_F64}({q.begin(s), nullptr, q.d.length, q.d.sequence_stride}, count,
+                                                      found);
+      const double divisor = moment_results{q}.divisor_of(q.d.length);
+      for (int64_t k = 0; k < count; ++k)
+        values[2 * k] = found[k].mean(), values[2 * k + 1] = found[k].squares() / divisor;
       store_floats(q, 2 * s, values, 2 * count);
     };
     const reduction_tuning& tuned = queue->tuned->reductions;

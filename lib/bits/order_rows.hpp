@@ -10,12 +10,25 @@ namespace lockstep::order {
 // A leaf has its sum as in order.hpp, and m2, the sum of (x - sum / count)^2: d = x - mean
 // is rounded, then fma(d, d, acc) is added to x's lane. Leaves and subtrees are joined by
 // Chan's formula, each operation rounded, in the order written here.
+// F64 sequences whose elements are all the same finite x have x itself as their mean, and squares of 0: the rounded
+// sum of n times x, divided by n, need not be x. Elements of fewer bits need no such rule, their sums are exact.
 struct moments {
   double count, sum, m2;
+  double equal;  // the element that all are equal to, where it is finite and not 0 (whose sum is exact); else 0
+
+  LOCKSTEP_HD double mean() const { return equal != 0 ? equal : sum / count; }
+  LOCKSTEP_HD double squares() const { return equal != 0 ? 0 : m2; }
 };
+// Whether elements of F64 with this mean may all be x: few leaves pass, so that their elements need not be compared.
+// A leaf's rounded sum is off by less than one part in 2^47; it is infinite where x is near the largest double.
+LOCKSTEP_HD bool may_all_be(double x, double mean) {
+  const double size = x < 0 ? -x : x, off = mean < x ? x - mean : mean - x;
+  return size != 0 && size <= 0x1.fffffffffffffp1023 && (off <= 0x1p-40 * size || off > 0x1.fffffffffffffp1023);
+}
 LOCKSTEP_HD moments operator+(const moments& a, const moments& b) {
   const double delta = b.sum / b.count - a.sum / a.count, count = a.count + b.count;
-  return {count, a.sum + b.sum, (a.m2 + b.m2) + (delta * delta) * (a.count * (b.count / count))};
+  return {count, a.sum + b.sum, (a.m2 + b.m2) + (delta * delta) * (a.count * (b.count / count)),
+          a.equal == b.equal ? a.equal : 0};
 }
 
 // ---- scans ------------------------------------------------------------------

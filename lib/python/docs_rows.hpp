@@ -113,8 +113,7 @@ array
 Notes
 -----
 Computed in double, the variance about each leaf's own mean, so that a large mean causes no cancellation. A row has the
-same bits in any batch, with any number of threads. The mean of a float64 row has one rounding: with ``eps=0``, or an eps that is
-small beside that rounding, a row of equal elements may give +-1 where 0 or NaN is exact. Subtract its first element before.
+same bits in any batch, with any number of threads. A row of equal elements gives 0, with ``eps=0`` NaN.
 
 Examples
 --------

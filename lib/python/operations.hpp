@@ -67,8 +67,8 @@ inline bool is_narrow(lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype)
 bool in_scope(state& s, bool* scoped);
 PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n, PyObject* keywords);
 
-// rows.cpp: warns of normalised rows on the host that the range of float64 or the rounding of a mean left without
-// meaning; false where the warning is an error.
+// rows.cpp: warns of normalised rows on the host that the range of float64 left without meaning; false where the
+// warning is an error.
 bool warn_of_rows(const operation& o, const call& c, const array& x, const array& dst);
 
 // segments.cpp: segments along the first of several axes; x and offsets have been read.

@@ -332,7 +332,7 @@ double element_at(const void* data, lockstep_dtype dtype, int64_t i) {
                                : static_cast<double>(static_cast<const float*>(data)[i]);
 }
 
-enum class trouble { none, range, mean };
+enum class trouble { none, range };
 
 // What is wrong with row y of x, as its first element that has a weight tells.
 trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void* y, int64_t begin) {
@@ -344,10 +344,7 @@ trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void*
   if (d.kind == LOCKSTEP_NORMALIZE_RMS && std::isfinite(result) && (result != 0 || d.bias || std::fabs(x[k]) < 1e-100))
     return trouble::none;
   const bool equal = std::all_of(x, x + d.length, [&](double v) { return v == x[0]; });  // mostly the second is not
-  if (d.kind == LOCKSTEP_NORMALIZE_LAYER && equal) {
-    const double moved = result - (d.bias ? element_at(d.bias, d.weight_dtype, k) : 0);
-    return std::fabs(moved) > 1e-6 * std::fabs(weight()) ? trouble::mean : trouble::none;
-  }
+  if (d.kind == LOCKSTEP_NORMALIZE_LAYER && equal) return trouble::none;  // 0, or with eps 0 NaN, as it should be
   if (std::isfinite(result)) {  // elements that are the mean give 0; of a whole row it is the range
     if (d.bias || result != 0) return trouble::none;
     for (int64_t i = k; i < d.length; ++i)
@@ -368,13 +365,10 @@ bool warn_of_rows(const operation& o, const call& c, const array& x, const array
     const trouble found =
         judge_row(d, reinterpret_cast<const double*>(x.data) + row * d.src_stride, dst.data, row * d.dst_stride);
     if (found == trouble::none) continue;
-    const char* const text =
-        found == trouble::range
-            ? "%s: squares in row %lld of x leave the range of float64, so that its result is 0 or not finite; scale x "
-              "before, or take normalize, which rescales"
-            : "%s: the elements of row %lld of x are equal, and its result is the rounding of their mean divided by "
-              "nearly 0; subtract each row's first element before, or give a larger eps";
-    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, text, o.name, static_cast<long long>(row)) == 0;
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "%s: squares in row %lld of x leave the range of float64, so that its result is 0 or not "
+                            "finite; scale x before, or take normalize, which rescales",
+                            o.name, static_cast<long long>(row)) == 0;
   }
   return true;
 }

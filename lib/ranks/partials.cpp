@@ -25,6 +25,22 @@ order::exact_factor factor_of(lockstep_dtype dtype, int64_t x) {
   const bool negative = dtype != LOCKSTEP_U64 && x < 0;
   return {negative ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x), false, negative};
 }
+
+// The moments of n times x, with the squares that count if other leaves differ: a variance does not tell them.
+order::moments moments_of_equal(double x, int64_t n) {
+  const auto leaf_of = [x](int64_t length) {
+    double sum[order::lanes], m2[order::lanes];
+    std::fill_n(sum, order::lanes, -0.0), std::fill_n(m2, order::lanes, -0.0);
+    for (int64_t i = 0; i < length; ++i) sum[i % order::lanes] += x;
+    const double total = order::join_lanes(sum), off = x - total / static_cast<double>(length);
+    for (int64_t i = 0; i < length; ++i) m2[i % order::lanes] = std::fma(off, off, m2[i % order::lanes]);
+    return order::moments{static_cast<double>(length), total, order::join_lanes(m2), x};
+  };
+  const order::moments whole = leaf_of(std::min(leaf, n));
+  order::tree<order::moments> all{};
+  for (int64_t left = n; left > 0; left -= leaf) all.push(left == n || left >= leaf ? whole : leaf_of(left));
+  return all.total();
+}
 }  // namespace
 
 lockstep_status partial_work::call(const reduce_seat& s, const wanted& w, const strided& x, const strided& other,
@@ -191,7 +207,23 @@ void partial_work::values(const reduce_seat& s, const piece& p, order::moments* 
   ask(s, {{}, LOCKSTEP_SUM, LOCKSTEP_F64}, p, s.scratch.data());
   ask(s, {LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_SUM, LOCKSTEP_F64, p.length - 1}, p,
       s.scratch.data() + static_cast<size_t>(s.sequences) * sizeof(double));
-  for (int64_t q = 0; q < s.sequences; ++q) out[q] = {static_cast<double>(p.length), sums[q], pairs[2 * q + 1]};
+  bool any = false;
+  for (int64_t q = 0; q < s.sequences; ++q) {
+    out[q] = {static_cast<double>(p.length), sums[q], pairs[2 * q + 1], 0};
+    if (plan.dtype != LOCKSTEP_F64 || pairs[2 * q + 1] != 0 || !std::isfinite(pairs[2 * q])) continue;
+    out[q].equal = pairs[2 * q];  // perhaps: squares of differences may also underflow to 0
+    any |= out[q].equal != 0;
+  }
+  if (!any) return;
+  const auto* least = sums;
+  const auto* largest = least + s.sequences;
+  ask(s, {{}, LOCKSTEP_MIN, LOCKSTEP_F64}, p, s.scratch.data());
+  ask(s, {{}, LOCKSTEP_MAX, LOCKSTEP_F64}, p, s.scratch.data() + static_cast<size_t>(s.sequences) * sizeof(double));
+  for (int64_t q = 0; q < s.sequences; ++q) {
+    const bool equal = out[q].equal != 0 && least[q] == largest[q];
+    out[q].equal = 0;
+    if (equal) out[q] = moments_of_equal(least[q], p.length);
+  }
 }
 
 template <class T>
@@ -424,10 +456,11 @@ int64_t partial_work::finish(const reduce_seat& s, char* joined, char* out) cons
     case family::moments: {
       const order::moments* all = totals<order::moments>(s, joined);
       constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-      const double n = static_cast<double>(plan.length), divisor = static_cast<double>(plan.length - plan.correction);
+      const double divisor = static_cast<double>(plan.length - plan.correction);
       for (int64_t q = 0; q < count; ++q) {
-        order::store_float(plan.result, out, 2 * q, all != nullptr ? all[q].sum / n : nan);
-        order::store_float(plan.result, out, 2 * q + 1, all != nullptr && divisor > 0 ? all[q].m2 / divisor : nan);
+        order::store_float(plan.result, out, 2 * q, all != nullptr ? all[q].mean() : nan);
+        order::store_float(plan.result, out, 2 * q + 1,
+                           all != nullptr && divisor > 0 ? all[q].squares() / divisor : nan);
       }
       break;
     }

@@ -8,8 +8,9 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* fill_names[] = {"random",  "special", "finite", "ties", "zeros", "wide",   "huge",     "tiny",
-                                      "one_nan", "small",   "cross",  "over", "under", "sparse", "positive", "units"};
+constexpr const char* fill_names[] = {"random", "special", "finite",   "ties",  "zeros", "wide",
+                                      "huge",   "tiny",    "one_nan",  "small", "cross", "over",
+                                      "under",  "sparse",  "positive", "units", "equal", "nearly"};
 constexpr int64_t most_shift = 1 << 20;  // elements; less than 64 bytes of them are asked for
 
 // Before a buffer is made: what a view asks for can be counted in bytes.

@@ -31,7 +31,9 @@ enum class fill {
   under,     // i64 sums just past MIN
   sparse,    // one element in a thousand is not zero
   positive,  // random, floats without their signs
-  units      // near 1 or -1, for products
+  units,     // near 1 or -1, for products
+  equal,     // of floats: all the same
+  nearly     // of floats: all the same but one
 };
 
 // An array as axes of counts and strides (elements), outermost first.
@@ -164,8 +166,8 @@ expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned c
 // c.sums with the case's other; offsets where the case has any.
 lockstep_sums_desc with_other(const test_case& c, const int64_t* offsets);
 expectation oracle_sums(const test_case& c, const unsigned char* src, unsigned char* dst);
-// The sum of a row, at least one element, and of the squares about its mean.
-void oracle_moments(const std::vector<double>& x, double& sum, double& squares);
+// The mean of a row, at least one element, and the sum of the squares about it.
+void oracle_moments(const std::vector<double>& x, bool f64, double& mean, double& squares);
 // An element of a float dtype as a double; y rounded to one, ties to even, NaN as the canonical one.
 double float_element(int dtype, const unsigned char* p, int64_t i);
 void store_element(int dtype, unsigned char* p, int64_t i, double y);

@@ -68,6 +68,8 @@ uint64_t float_element(const test_case& c, uint64_t draw, bool chosen) {
                     : f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4);
     case fill::sparse: return draw % 1000 == 0 ? f.make(draw, static_cast<int64_t>(draw >> 8 & 7) - 4) : 0;
     case fill::units: return f.make(draw, -static_cast<int64_t>(draw >> 8 & 1));
+    case fill::equal: return f.make(mix(c.seed), 3);
+    case fill::nearly: return f.make(mix(c.seed), 3) ^ static_cast<uint64_t>(chosen);
     case fill::positive: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8) & ~f.sign();
     default: return f.make(draw, static_cast<int64_t>(draw >> 8 & 15) - 8);
   }

@@ -185,6 +185,9 @@ std::vector<std::string> list_normalize(level depth) {
         for (const char* rest : {"5x300/huge", "5x300/tiny", "3x5000/huge", "3x5000/tiny/eps0", "4x300/tiny/eps300",
                                  "3x70/huge/residual", "3x3000/tiny/eps0/residual"})
           add(rest);
+      if (kind == "layer" && dtype == std::string("f64"))
+        for (const char* shape : {"9x3", "70x50", "5x999", "3x3001", "1x70001", "3x2049/residual", "4x300/weight/bias"})
+          for (const char* what : {"/equal", "/equal/eps0", "/nearly", "/nearly/eps0"}) add(std::string(shape) + what);
       if (exponential) {
         for (const char* rest : {"3x700/by_third", "9x33/by_minus_7", "5x3000/by_2p9", "4x9001/by_third", "3x8192",
                                  "2x8193", "5x700/special/by_minus_7", "7x5/special/by_third", "9x130/finite/by_third",

@@ -134,9 +134,9 @@ expectation oracle_sums(const test_case& c, const unsigned char* src, unsigned c
     } else if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
       std::vector<double> x;
       for (int64_t i = 0; i < n; ++i) x.push_back(float_element(d.dtype, src, in_src(i)));
-      double sum = NAN, squares = NAN;
-      if (n > 0) oracle_moments(x, sum, squares);
-      store_element(d.result, dst, 2 * s, sum / static_cast<double>(n));
+      double mean = NAN, squares = NAN;
+      if (n > 0) oracle_moments(x, d.dtype == LOCKSTEP_F64, mean, squares);
+      store_element(d.result, dst, 2 * s, mean);
       store_element(d.result, dst, 2 * s + 1, n > d.correction ? squares / static_cast<double>(n - d.correction) : NAN);
     } else if (floats) {
       std::vector<term> terms;

@@ -166,6 +166,12 @@ std::vector<std::string> list_sums(level depth) {
           for (const char* rest : {"full/1/correction1", "full/5000/correction1", "rows/9x70/correction1/to_f32",
                                    "mixed/60x4/correction2", "rows/4x7/correction9"})
             add(rest);
+        if (variance && dtype == "f64")
+          for (const char* what : {"/equal", "/nearly"})
+            for (const char* shape :
+                 {"full/999", "full/70001", "rows/70x33", "rows/9x999", "rows/5x3001", "columns/33x70",
+                  "columns/3000x7", "mixed/30x99", "mixed/9x5000", "full/5000/stride3,1"})
+              add(std::string(shape) + what);
       }
       if (depth == level::full)
         for (const char* rest : {"full/1000003", "full/3000001/stride1,2", "rows/20000x64", "rows/33x100001/shared",

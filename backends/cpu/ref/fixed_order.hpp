@@ -55,6 +55,14 @@ double tree_of(int64_t first, int64_t last, int64_t n, const Enter& enter) {
   return Join::joined(a, b);
 }
 
+// Whether n elements are all the same finite number other than 0: of F64, their mean.
+template <class Element>
+bool all_equal(int64_t n, const Element& x) {
+  for (int64_t i = 1; i < n; ++i)
+    if (x(i) != x(0)) return false;
+  return std::isfinite(x(0)) && x(0) != 0;
+}
+
 template <class Add>
 double fixed_order_sum(int64_t n, const Add& add) {
   return n == 0 ? 0.0 : tree_of<adding>(0, (n - 1) / 2048 + 1, n, add);

@@ -142,8 +142,9 @@ lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
       const double squares = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(h(i), h(i), acc); });
       divisor = std::sqrt(squares / count + d.eps);
     } else {
-      const part whole = part_of(0, (n - 1) / 2048 + 1, n, h);
+      part whole = part_of(0, (n - 1) / 2048 + 1, n, h);
       mean = whole.sum / count;
+      if (f64 && ref::all_equal(n, h)) mean = h(0), whole.squares = 0;
       divisor = std::sqrt(whole.squares / count + d.eps);
     }
     for (int64_t i = 0; i < n; ++i) {

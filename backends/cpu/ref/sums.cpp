@@ -153,9 +153,12 @@ lockstep_status ref_sums(lockstep_queue*, const lockstep_call* call) {
     if (d.kind == LOCKSTEP_SUMS_DIGEST) {
       digest_of(p, static_cast<uint64_t*>(call->dst) + 2 * s);
     } else if (d.kind == LOCKSTEP_SUMS_MEAN_VARIANCE) {
-      const part all = n != 0 ? part_of(0, (n - 1) / 2048 + 1, p) : part{0, NAN, NAN};
+      part all = n != 0 ? part_of(0, (n - 1) / 2048 + 1, p) : part{0, NAN, NAN};
+      double mean = all.sum / static_cast<double>(n);
+      if (d.dtype == LOCKSTEP_F64 && n != 0 && ref::all_equal(n, [&](int64_t i) { return p.x(i); }))
+        mean = p.x(0), all.squares = 0;
       const int64_t divisor = n - d.correction;
-      ref::store(d.result, call->dst, 2 * s, all.sum / static_cast<double>(n));
+      ref::store(d.result, call->dst, 2 * s, mean);
       ref::store(d.result, call->dst, 2 * s + 1, divisor > 0 ? all.squares / static_cast<double>(divisor) : NAN);
     } else if (lockstep_dtype_kind(d.dtype) == 'f') {
       ref::store(d.result, call->dst, s, float_sum(p));

@@ -1,7 +1,7 @@
 // normalize.hpp - normalize's launches, one file a type of elements, and what lies in their workspace.
 #pragma once
 
-#include "../../../lib/bits/order.hpp"
+#include "../../../lib/bits/order_rows.hpp"
 #include "../device/queue.hpp"
 
 namespace lockstep::cuda {
@@ -14,14 +14,14 @@ inline size_t held_bytes(int warps, int rows_a_leaf, size_t element_bytes) {
   return static_cast<size_t>(warps * rows_a_leaf) * order::lanes * element_bytes;
 }
 
-// The workspace of rows that no block holds: 24 bytes a leaf, 24 a row.
+// The workspace of rows that no block holds: a leaf's moments, 24 bytes a row.
 struct long_room {
   void *values, *found;
   double* plain;
   size_t bytes;
   long_room(int64_t count, int64_t length, void* workspace) {
     const auto rows = static_cast<size_t>(count);
-    const size_t leaves = rows * static_cast<size_t>(order::leaves(length)) * 24;
+    const size_t leaves = rows * static_cast<size_t>(order::leaves(length)) * sizeof(order::moments);
     auto* at = static_cast<char*>(workspace);
     values = at;
     found = at + leaves;

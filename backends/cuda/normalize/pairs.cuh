@@ -274,10 +274,12 @@ __global__ __launch_bounds__(pair_block<R>, pair_blocks<P, R>) void normalize_pa
     const double mean = __ddiv_rn(sum, static_cast<double>(n));
     forget_values(x);
     total = {static_cast<double>(n), sum,
-             paired_sum(x, left, full, of + seats * order::lanes, s, [mean](double acc, double v) {
-               const double off = __dsub_rn(v, mean);
-               return __fma_rn(off, off, acc);
-             })};
+             paired_sum(x, left, full, of + seats * order::lanes, s,
+                        [mean](double acc, double v) {
+                          const double off = __dsub_rn(v, mean);
+                          return __fma_rn(off, off, acc);
+                        }),
+             0.0};
   } else {
     total = paired_sum(x, left, full, of, s, [](double acc, double v) { return __fma_rn(v, v, acc); });
   }

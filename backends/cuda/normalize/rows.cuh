@@ -101,6 +101,17 @@ __device__ __forceinline__ void means_of(const double (&sum)[S], int n, int t, d
   for (int b = 0; b < S; ++b)
     mean[b] = S == 1 ? quotient : from_thread(quotient, static_cast<int>(threadIdx.x % 32) - t + b);
 }
+// The element that a group's sequence of F64 consists of, else 0 (order_rows.hpp). own: the thread's first element;
+// same(x): whether all of the thread's are x.
+template <class Same>
+__device__ __forceinline__ double equal_of(double own, double mean, int t, int threads, const Same& same) {
+  const int base = static_cast<int>(threadIdx.x % 32) - t;
+  const double first = from_thread(own, base);
+  const bool may = order::may_all_be(first, mean);
+  if (!__any_sync(all_lanes, may)) return 0.0;
+  const unsigned others = __ballot_sync(all_lanes, may && !same(first));
+  return may && (others >> base & (0xFFFFFFFFu >> (32 - threads))) == 0 ? first : 0.0;
+}
 template <class E, int R, int S>
 __device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int t, int threads,
                                            order::moments (&m)[S]) {
@@ -112,7 +123,18 @@ __device__ __forceinline__ void moments_of(const quad<E> (&h)[S][R], int n, int 
     return __fma_rn(off, off, acc);
   });
 #pragma unroll
-  for (int b = 0; b < S; ++b) m[b] = {static_cast<double>(n), sum[b], m2[b]};
+  for (int b = 0; b < S; ++b) {
+    m[b] = {static_cast<double>(n), sum[b], m2[b], 0.0};
+    if constexpr (sizeof(E) == 8)
+      m[b].equal = equal_of(value(h[b][0], 0), mean[b], t, threads, [&](double x) {
+        bool same = true;
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) same = same && ((r * threads + t) * 4 + j >= n || value(h[b][r], j) == x);
+        return same;
+      });
+  }
 }
 
 // The tree over thread k's value, k < count <= 32, in every thread: 2i with 2i + 1, an odd one out moves up.
@@ -135,7 +157,7 @@ __device__ __forceinline__ spread spread_of(const normalized_rows& d, double squ
 }
 __device__ __forceinline__ spread spread_of(const normalized_rows& d, const order::moments& m) {
   const double n = static_cast<double>(d.length);
-  return {__ddiv_rn(m.sum, n), __dsqrt_rn(__dadd_rn(__ddiv_rn(m.m2, n), d.eps))};
+  return {m.mean(), __dsqrt_rn(__dadd_rn(__ddiv_rn(m.squares(), n), d.eps))};
 }
 __device__ __forceinline__ spread spread_of_norm(const normalized_rows& d, double norm) {
   return {0.0, norm < d.eps ? d.eps : norm};

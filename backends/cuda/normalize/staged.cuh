@@ -144,10 +144,23 @@ __device__ __forceinline__ void staged_rows_of(const normalized_rows& d, const i
   if constexpr (layer) {
     const double sum = staged_sum(h, n, t, [](double acc, double x) { return __dadd_rn(acc, x); });
     const double mean = __ddiv_rn(sum, static_cast<double>(n));
-    total = {static_cast<double>(n), sum, staged_sum(h, n, t, [mean](double acc, double x) {
-               const double off = __dsub_rn(x, mean);
-               return __fma_rn(off, off, acc);
-             })};
+    total = {static_cast<double>(n), sum,
+             staged_sum(h, n, t,
+                        [mean](double acc, double x) {
+                          const double off = __dsub_rn(x, mean);
+                          return __fma_rn(off, off, acc);
+                        }),
+             0.0};
+    if constexpr (sizeof(E) == 8)
+      total.equal = equal_of(value(h.get(0), 0), mean, t, 32, [&](double x) {
+        bool all = true;
+        for (int r = 0; r < h.rows; ++r) {
+          const quad<E> q = h.get(r);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) all = all && ((r * 32 + t) * 4 + j >= n || value(q, j) == x);
+        }
+        return all;
+      });
   } else {
     total = staged_sum(h, n, t, [](double acc, double x) { return __fma_rn(x, x, acc); });
   }

@@ -15,16 +15,17 @@ struct moment_results {
   using partial = order::moments;
   static constexpr bool ordered = true, commutes = false;
   static constexpr int blocks = 3;
-  __device__ static partial none() { return {0.0, 0.0, 0.0}; }
+  __device__ static partial none() { return {0.0, 0.0, 0.0, 0.0}; }
   __device__ static partial join(const partial& a, const partial& b) {
     if (a.count == 0.0) return b;
     return b.count == 0.0 ? a : a + b;
   }
   __device__ static void store(const term_sums& d, int64_t s, const partial& m, int64_t length) {
     const int64_t divisor = length - d.correction;
-    store_float(d.dst, d.result, 2 * s, __ddiv_rn(m.sum, static_cast<double>(length)));
-    store_float(d.dst, d.result, 2 * s + 1,
-                divisor > 0 ? __ddiv_rn(m.m2, static_cast<double>(divisor)) : __longlong_as_double(order::nan_f64));
+    store_float(d.dst, d.result, 2 * s, m.mean());
+    store_float(
+        d.dst, d.result, 2 * s + 1,
+        divisor > 0 ? __ddiv_rn(m.squares(), static_cast<double>(divisor)) : __longlong_as_double(order::nan_f64));
   }
   __device__ static void store_empty(const term_sums& d, int64_t s) {
     for (int k = 0; k < 2; ++k) store_float(d.dst, d.result, 2 * s + k, __longlong_as_double(order::nan_f64));
@@ -85,7 +86,14 @@ struct moments_of_elements : moment_results {
     const double mean = __ddiv_rn(sum, static_cast<double>(n));
     const double m2 = pass(x, d.element_stride, by_quads, n, t,
                            [mean](double acc, double y, double) { return squared_from(mean, acc, y); });
-    return {static_cast<double>(n), sum, m2};
+    double equal = 0.0;
+    if constexpr (sizeof(E) == 8)
+      equal = equal_of(x[0], mean, t, 32, [&](double value) {
+        bool same = true;
+        for (int i = t; i < n; i += 32) same = same && x[i * d.element_stride] == value;
+        return same;
+      });
+    return {static_cast<double>(n), sum, m2, equal};
   }
 
   template <int C>
@@ -99,7 +107,21 @@ struct moments_of_elements : moment_results {
     const double m2 = sum_of_column<C, false>(x, d.element_stride, x, 0, n, room, [mean](double acc, double y, double) {
       return squared_from(mean, acc, y);
     });
-    return {static_cast<double>(n), sum, m2};
+    double equal = 0.0;
+    if constexpr (sizeof(E) == 8) {
+      const bool may = order::may_all_be(x[0], mean);
+      if (__syncthreads_or(may)) {  // the room is free again
+        bool same = may;
+        for (int i = threadIdx.x / C; same && i < n; i += sum_threads / C) same = x[i * d.element_stride] == x[0];
+        room[threadIdx.x] = same ? x[0] : 0.0;
+        __syncthreads();  // a sequence's first thread looks at what all of its threads found
+        if (threadIdx.x < C) {
+          equal = x[0];
+          for (int k = threadIdx.x; k < sum_threads; k += C) equal = room[k] == equal ? equal : 0.0;
+        }
+      }
+    }
+    return {static_cast<double>(n), sum, m2, equal};
   }
 
   template <int Q, int S>
@@ -119,7 +141,18 @@ struct moments_of_elements : moment_results {
       return there(q, j) ? squared_from(mean[b], -0.0, value(h[b][q], j)) : -0.0;
     });
 #pragma unroll
-    for (int b = 0; b < S; ++b) m[b] = {static_cast<double>(n), sum[b], m2[b]};
+    for (int b = 0; b < S; ++b) {
+      m[b] = {static_cast<double>(n), sum[b], m2[b], 0.0};
+      if constexpr (sizeof(E) == 8)
+        m[b].equal = equal_of(value(h[b][0], 0), mean[b], t, threads, [&](double x) {
+          bool same = true;
+#pragma unroll
+          for (int q = 0; q < Q; ++q)
+#pragma unroll
+            for (int j = 0; j < 4; ++j) same = same && (!there(q, j) || value(h[b][q], j) == x);
+          return same;
+        });
+    }
   }
 };
 

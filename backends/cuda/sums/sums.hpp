@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../../../lib/bits/order.hpp"
+#include "../../../lib/bits/order_rows.hpp"
 #include "../../../lib/bits/reductions.hpp"
 #include "../device/queue.hpp"
 #include "../dtypes.hpp"
@@ -79,7 +79,7 @@ inline task_shares column_shares(const lockstep_queue& queue, const term_sums& d
 inline size_t workspace_of_terms(const lockstep_queue& queue, const term_sums& d) {
   const int64_t tasks = std::max(lie_side_by_side(d) ? column_shares(queue, d).tasks : 0,  // extremes are not so read
                                  shares_of(queue, d.count, d.length, d.offsets != nullptr).tasks);
-  return tasks > 1 ? static_cast<size_t>(d.count * tasks) * 24 : 0;
+  return tasks > 1 ? static_cast<size_t>(d.count * tasks) * sizeof(order::moments) : 0;
 }
 
 lockstep_status sum_floats(lockstep_queue& queue, const term_sums& d, void* workspace);

@@ -773,9 +773,9 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            F64, squares beyond 2^1023 are infinite (dst is 0 or NaN), and those below 2^-1074 are 0
  *            (with eps 0 dst is infinite or NaN): scale rows before. A NaN makes its whole row NaN. An
  *            infinity becomes NaN and the rest of its row 0; under LAYER the whole row is NaN. With eps
- *            0 a row of zeros (LAYER: of equal elements) gives NaN; but the mean of F64 elements has a
- *            rounding of its own, so that a row of equal F64 elements may give about +-1 where eps is 0,
- *            or small beside the square of that rounding: subtract the row's first element before.
+ *            0 a row of zeros (LAYER: of equal elements) gives NaN. The mean of equal elements is that
+ *            element, of F64 too, where their rounded sum divided by n need not be: such a row gives 0
+ *            where eps is not 0.
  *            From SOFTMAX on: E and L are the programs of exp and log in double that order.md
  *            has, each within 2 units in the last place; S is the SUM of order id 1; every
  *            operation is rounded once. Before its last rounding SOFTMAX has a relative error of
@@ -942,8 +942,8 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            sum + |x|. DOT of an array with itself is its SUM_OF_SQUARES, bit for bit. Error of
  *            n terms t <= (18 + 7 + ceil(log2(n / 2048))) * 2^-53 * sum|t|, which is a relative
  *            error for all kinds except DOT and the mean. The mean is the SUM of lockstep_reduce
- *            divided by n, so that of equal F64 elements it may be a unit in the last place off
- *            them, and their variance that unit squared. The variance's squares are summed leaf
+ *            divided by n; of equal finite elements it is that element, of F64 too, where the
+ *            rounded sum may be off, and their variance is 0. The variance's squares are summed leaf
  *            by leaf about each leaf's own mean, and leaves are joined by Chan's formula
  *            (order.md has its operands in order), so that a large mean causes no cancellation.
  *            Its relative error <= 4 * (16 + 7 + ceil(log2(n / 2048)) + 4) * 2^-53 * (1 + |mean|
