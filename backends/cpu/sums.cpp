@@ -254,7 +254,7 @@ struct sums_op {
       return LOCKSTEP_OK;
     }
     if (of_floats(d)) {
-      body(column_sums{{{kernels.floats[type][d.kind]}, q}, kernels.columns[type][d.kind]},
+      body(column_sums{{{pair_sums(queue.kernels).of[type][d.kind]}, q}, kernels.columns[type][d.kind]},
            results{float_results{q}, [&](int64_t s) { store_float(q, s, 0.0); }});
       return LOCKSTEP_OK;
     }
@@ -277,7 +277,7 @@ struct sums_op {
     const int type = q.d.dtype - LOCKSTEP_F16;
     const bool moments = of_moments(*q.pairs), straight = !moments && q.d.result == LOCKSTEP_F64;
     const int64_t batch = straight ? q.d.count : moments ? row_batch : row_results;
-    const auto sums = moments ? nullptr : summers(queue->kernels).floats[type][q.pairs->kind];
+    const auto sums = moments ? nullptr : pair_sums(queue->kernels).of[type][q.pairs->kind];
     const auto pairs = normalizers(queue->kernels).of[type].moments;
     const auto rows = [&](int64_t s, int64_t count) {
       double values[std::max<int64_t>(row_results, 2 * row_batch)];

@@ -14,9 +14,11 @@ struct rows_of_two {
   int64_t n, x_stride = 0, y_stride = 0;  // between rows, in elements
 };
 
-struct sums_kernels {
+struct pair_kernels {
   // out[s]: of row s; by dtype less one: F16, BF16, F32, F64.
-  void (*floats[4][sums_kinds])(const rows_of_two& rows, int64_t count, double* out);
+  void (*of[4][sums_kinds])(const rows_of_two& rows, int64_t count, double* out);
+};
+struct sums_kernels {
   // Leaves of `width` columns, at most column_block; rows are ld apart. sum and m2 as of the kernel `moments` of
   // normalize_kernels.hpp.
   void (*columns[4][sums_kinds])(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width,
@@ -31,3 +33,4 @@ struct sums_kernels {
 }  // namespace lockstep::cpu
 
 LOCKSTEP_ISA_TABLES(sums_kernels, summers)
+LOCKSTEP_HALVES_TABLES(pair_kernels, pair_sums)

@@ -241,6 +241,10 @@ void run_piped(const lockstep_queue& queue, const tiles& t, const char* src, cha
 }
 
 void run_tiles(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
+  constexpr double few_bytes = 1024;  // planning a walk takes longer than moving them
+  if (bytes_moved(t) <= few_bytes && matrices_of(t) == 1)
+    return transpose_kernels_of(queue.kernels)
+        .tile[t.log2_bytes](src, t.src_ld, dst, t.dst_ld, t.rows, t.cols, store::cached, {});
   walk_strips(queue, t, src, dst, false);
 }
 

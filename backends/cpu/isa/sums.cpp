@@ -1,13 +1,13 @@
-// sums.cpp - leaves of products, of differences squared and without their sign, and of magnitudes; exact sums of them.
-// Idea    floats: the lanes of a leaf in registers, as float_sums.cpp holds them, two arrays side by side. Integers:
-//         plain loops in the narrowest type that a chunk's sum fits, which the compiler turns into vectors.
+// sums.cpp - products, differences squared and without their sign, and magnitudes: columns of floats, exact sums of
+//            integers, and digests.
+// Idea    integers: plain loops in the narrowest type that a chunk's sum fits, which the compiler turns into vectors.
 // Moves   both arrays read once
-// Limit   the read limit in DRAM; conversions to double in L2. Products of 64-bit integers: one multiplication each
+// Limit   the read limit in DRAM. Products of 64-bit integers: one multiplication each
 // Watch   32-bit products: two of them do not fit 64 bits, so their halves are summed apart
 // Source  lib/bits/order.hpp
 #include "../sums_kernels.hpp"
 #include "bits/digest.hpp"
-#include "leaves.hpp"
+#include "pair_terms.hpp"
 #include "sum_columns.hpp"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
@@ -16,57 +16,7 @@ namespace {
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-// ---- floats -------------------------------------------------------------------------
-// acc + x * y, rounded once.
-inline vd fused(vd x, vd y, vd acc) {
-#if defined(LOCKSTEP_ISA_AVX512)
-  return _mm512_fmadd_pd(x, y, acc);
-#elif defined(LOCKSTEP_ISA_AVX2)
-  return _mm256_fmadd_pd(x, y, acc);
-#else
-  return vd{__builtin_fma(x[0], y[0], acc[0]), __builtin_fma(x[1], y[1], acc[1])};
-#endif
-}
-inline vd magnitude(vd x) {
-  return reinterpret_cast<vd>(reinterpret_cast<vi64>(x) & ~reinterpret_cast<vi64>(splat(-0.0)));
-}
-
-// How a pair of elements enters a lane. Products of the three small types are exact in double: without fma two
-// roundings are one.
-template <class E>
-struct products {
-  vd operator()(vd acc, vd a, vd b) const {
-    if constexpr (W == 2 && sizeof(typename E::type) < 8) return acc + a * b;
-    return fused(a, b, acc);
-  }
-};
-struct squared_distances {
-  vd operator()(vd acc, vd a, vd b) const { return fused_square(a - b, acc); }
-};
-struct distances {
-  vd operator()(vd acc, vd a, vd b) const { return acc + magnitude(a - b); }
-};
-struct magnitudes {
-  vd operator()(vd acc, vd a, vd) const { return acc + magnitude(a); }
-};
-template <class Enter>
-constexpr bool takes_two = true;
-template <>
-constexpr bool takes_two<magnitudes> = false;
-
-template <class E, class Enter, int V>
-__attribute__((noinline)) void rows_of(const rows_of_two& r, int64_t count, double* out) {
-  typedef const typename E::type* elements;
-  const row_leaf<E, V> leaf(r.n);
-  each_leaf<leaf.unrolled>(count, out, [=, x = static_cast<elements>(r.x), x_stride = r.x_stride](int64_t s) {
-    const elements p = x + s * x_stride;
-    return leaf(p, takes_two<Enter> ? static_cast<elements>(r.y) + s * r.y_stride : p, Enter{});
-  });
-}
-template <class E, class Enter>
-void rows(const rows_of_two& r, int64_t count, double* out) {
-  by_length<E>(r.n, [&](auto v) { rows_of<E, Enter, v.value>(r, count, out); });
-}
+// ---- columns of floats ---------------------------------------------------------------
 // y is x where there is one matrix.
 template <class E, class Enter>
 void columns(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width, double* out) {
@@ -279,16 +229,12 @@ void digest(const void* words, int64_t count, uint64_t key, uint64_t sums[2]) {
 
 }  // namespace
 
-#define LOCKSTEP_FLOAT_KINDS(E) \
-  { rows<E, products<E>>, rows<E, squared_distances>, rows<E, distances>, rows<E, magnitudes> }
 #define LOCKSTEP_COLUMN_KINDS(E) \
   { columns<E, products<E>>, columns<E, squared_distances>, columns<E, distances>, columns<E, magnitudes> }
 #define LOCKSTEP_EXACT_KINDS(T) \
   { exact_dot<T>, exact_squared_differences<T>, exact_absolute_differences<T>, exact_absolute<T> }
 extern const sums_kernels summers_table;
 const sums_kernels summers_table = {
-    {LOCKSTEP_FLOAT_KINDS(f16_element), LOCKSTEP_FLOAT_KINDS(bf16_element), LOCKSTEP_FLOAT_KINDS(f32_element),
-     LOCKSTEP_FLOAT_KINDS(f64_element)},
     {LOCKSTEP_COLUMN_KINDS(f16_element), LOCKSTEP_COLUMN_KINDS(bf16_element), LOCKSTEP_COLUMN_KINDS(f32_element),
      LOCKSTEP_COLUMN_KINDS(f64_element)},
     {moment_columns<f16_element>, moment_columns<bf16_element>, moment_columns<f32_element>,
@@ -299,6 +245,5 @@ const sums_kernels summers_table = {
     digest};
 #undef LOCKSTEP_EXACT_KINDS
 #undef LOCKSTEP_COLUMN_KINDS
-#undef LOCKSTEP_FLOAT_KINDS
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
