@@ -140,7 +140,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
 cudaError_t cudaStreamQuery(cudaStream_t s) {
   return call("cudaStreamQuery", [&](machine& m) { return waits(m, s); });
 }
-// The one function of the driver that the module asks for.
+// The two functions of the driver that the module asks for.
 static CUresult write_word(CUstream s, CUdeviceptr at, cuuint32_t value, unsigned) {
   const cudaError_t code = call("cuStreamWriteValue32", [&](machine& m) {
     const cudaError_t done = waits(m, s);
@@ -150,12 +150,20 @@ static CUresult write_word(CUstream s, CUdeviceptr at, cuuint32_t value, unsigne
   last_error = all().lost;  // the driver keeps no error for the runtime
   return code == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
+// No device of the fake can write to another's memory.
+static CUresult access_of(void* answer, CUpointer_attribute attribute, CUdeviceptr) {
+  if (attribute != CU_POINTER_ATTRIBUTE_ACCESS_FLAGS)
+    blame("the fake does not know pointer attribute " + std::to_string(attribute));
+  *static_cast<CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS*>(answer) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+  return CUDA_SUCCESS;
+}
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* how) {
   return call("cudaGetDriverEntryPoint", [&](machine&) {
-    const bool known = std::strcmp(symbol, "cuStreamWriteValue32") == 0;
+    const bool words = std::strcmp(symbol, "cuStreamWriteValue32") == 0;
+    const bool known = words || std::strcmp(symbol, "cuPointerGetAttribute") == 0;
     if (!known) blame(std::string("the fake does not know ") + symbol);
-    *function = known ? reinterpret_cast<void*>(write_word) : nullptr;
+    *function = words ? reinterpret_cast<void*>(write_word) : known ? reinterpret_cast<void*>(access_of) : nullptr;
     *how = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
   });
