@@ -320,23 +320,46 @@ __global__ __launch_bounds__(block_threads, 2) void exponentials_segments(const 
   }
 }
 
-// body(k, item, task, mine, begin, end): elements [begin, end) of listed segment k are this block's.
+// body(k, item, task, mine, begin, end): elements [begin, end) of listed segment k are this block's. Blocks take the
+// tasks of all segments in turns, and find a task's segment by halving.
 template <class E, class Body>
 __device__ __forceinline__ void over_listed(const exponential_rows& d, const sequences& all, segment_list* list,
                                             const Body& body) {
+  constexpr int each = most_listed / block_threads;
+  static_assert(each * block_threads == most_listed);
+  __shared__ int ends[most_listed];  // of the segments' tasks
+  __shared__ int of_warps[block_warps];
+  const int t = threadIdx.x % 32, warp = threadIdx.x / 32, first = static_cast<int>(threadIdx.x) * each;
   follow_on();
-  const unsigned segments = min(list->segments, most_listed), blocks = gridDim.x;
-  unsigned turn = 0;  // the block that takes this segment's first task
-  for (unsigned k = 0; k < segments; ++k) {
+  const int segments = static_cast<int>(min(list->segments, most_listed));
+  if (segments == 0) return;
+  int tasks[each], sum = 0;
+#pragma unroll
+  for (int i = 0; i < each; ++i) tasks[i] = first + i < segments ? list->segment[first + i].tasks : 0;
+#pragma unroll
+  for (int i = 0; i < each; ++i) sum += tasks[i];
+  int before = sum;  // of this thread and those of its warp before it
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int other = __shfl_up_sync(all_lanes, before, step);
+    if (t >= step) before += other;
+  }
+  if (t == 31) of_warps[warp] = before;
+  __syncthreads();  // every thread reads the sums of warps
+  before -= sum;
+  for (int w = 0; w < warp; ++w) before += of_warps[w];
+#pragma unroll
+  for (int i = 0; i < each; ++i) ends[first + i] = before += tasks[i];
+  __syncthreads();  // every thread reads all ends
+  for (int turn = static_cast<int>(blockIdx.x); turn < ends[most_listed - 1]; turn += static_cast<int>(gridDim.x)) {
+    int k = 0;  // the first whose tasks end behind this one
+    for (int half = most_listed / 2; half >= 1; half /= 2)
+      if (ends[k + half - 1] <= turn) k += half;
     listed_segment& item = list->segment[k];
-    int task = static_cast<int>((blockIdx.x + blocks - turn) % blocks);
-    turn = (turn + static_cast<unsigned>(item.tasks)) % blocks;
-    if (task >= item.tasks) continue;
+    const int task = turn - (k == 0 ? 0 : ends[k - 1]);
     const segment<E> mine = segment_at<E>(d, all, item.sequence);
-    for (; task < item.tasks; task += static_cast<int>(blocks)) {
-      const int64_t here = item.leaves_a_task * order::leaf;
-      body(k, item, task, mine, task * here, min(mine.n, (task + 1) * here));
-    }
+    const int64_t here = item.leaves_a_task * order::leaf;
+    body(k, item, task, mine, task * here, min(mine.n, (task + 1) * here));
   }
 }
 
@@ -357,7 +380,7 @@ __global__ __launch_bounds__(block_threads, 3) void listed_extremes(const expone
     return most;
   };
   over_listed<E>(d, all, list,
-                 [&](unsigned k, listed_segment& item, int task, const segment<E>& mine, int64_t begin, int64_t end) {
+                 [&](int k, listed_segment& item, int task, const segment<E>& mine, int64_t begin, int64_t end) {
                    compared<E> most = mine.chunk_extreme(begin, t);
                    for (int64_t at = begin + warp * chunk; at < end; at += block_warps * chunk)
                      most = larger(most, mine.chunk_extreme(at, t));
@@ -384,7 +407,7 @@ __global__ __launch_bounds__(block_threads, 3) void listed_sums(const exponentia
   __shared__ bool last;
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
   over_listed<E>(d, all, list,
-                 [&](unsigned k, listed_segment& item, int task, const segment<E>& mine, int64_t begin, int64_t end) {
+                 [&](int k, listed_segment& item, int task, const segment<E>& mine, int64_t begin, int64_t end) {
                    const double m = found[k].mean;
                    const auto leaves = static_cast<int>(order::leaves(end - begin));
                    for (int leaf = warp; leaf < leaves; leaf += block_warps) {
@@ -413,12 +436,11 @@ template <class E>
 __global__ __launch_bounds__(block_threads, 3) void listed_results(const exponential_rows d, const sequences all,
                                                                    segment_list* list, const spread* found) {
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-  over_listed<E>(d, all, list,
-                 [&](unsigned k, listed_segment&, int, const segment<E>& mine, int64_t begin, int64_t end) {
-                   const spread s = found[k];
-                   for (int64_t at = begin + warp * chunk; at < end; at += block_warps * chunk)
-                     mine.store_chunk(at, s.mean, s.divisor, t);
-                 });
+  over_listed<E>(d, all, list, [&](int k, listed_segment&, int, const segment<E>& mine, int64_t begin, int64_t end) {
+    const spread s = found[k];
+    for (int64_t at = begin + warp * chunk; at < end; at += block_warps * chunk)
+      mine.store_chunk(at, s.mean, s.divisor, t);
+  });
 }
 
 template <class E>
@@ -431,7 +453,9 @@ lockstep_status launch_segments(lockstep_queue& queue, const lockstep_call& call
   auto* const found = reinterpret_cast<spread*>(partials + most_slots);
   const bool few = n.count <= queue.facts->processors * few_segments;
   const bool many = n.count >= queue.facts->processors * queue.facts->tuned.reductions.staged_segments;
-  const int each = few ? 1 : many ? 32 : 4, alone = few ? 1 : short_leaves;
+  const int each = few ? 1 : many ? 32 : 4;
+  // Few segments of some leaves are all blocks' together; of more each has a warp.
+  const int alone = n.count <= queue.facts->processors * 8 ? 1 : few ? 4 : short_leaves;
   LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
   lockstep_status status = launch_soon(
       queue, "exponentials_segments", many ? exponentials_segments<E, true> : exponentials_segments<E, false>,
