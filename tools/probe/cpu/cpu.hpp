@@ -5,12 +5,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../probe.hpp"
@@ -84,6 +86,35 @@ timed nanoseconds(const host_limits& limits, const Body& body) {
   return result;
 }
 
+// Nanoseconds from the moment all threads stand ready until the last is done.
+template <class Body>
+double together(int threads, const Body& body) {
+  std::atomic<int> ready{0};
+  std::atomic<bool> go{false};
+  std::vector<std::thread> crew;
+  for (int t = 0; t < threads; ++t)
+    crew.emplace_back([&, t] {
+      ready.fetch_add(1);
+      while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
+      body(t);
+    });
+  while (ready.load() < threads) std::this_thread::yield();
+  const auto begin = std::chrono::steady_clock::now();
+  go.store(true, std::memory_order_release);
+  for (std::thread& one : crew) one.join();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+}
+
+template <class Body>
+stats samples_of(const host_limits& limits, int threads, const Body& body) {
+  std::vector<double> samples;
+  const auto begin = std::chrono::steady_clock::now();
+  while (samples.size() < 5 ||
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limits.seconds)
+    samples.push_back(together(threads, body));
+  return stats_of(std::move(samples));
+}
+
 // What a row's probes report through.
 class host_row {
  public:
@@ -100,7 +131,8 @@ class host_row {
   readings& to_;
 };
 
-void host_facts(const host_row& r);        // facts.cpp
+double l3_bytes();                         // facts.cpp; 0 or less: not told
+void host_facts(const host_row& r);        //
 void h1_working_set(const host_row& r);    // caches.cpp
 void h2_strides(const host_row& r);        // strides.cpp
 void h3_borders(const host_row& r);        //
@@ -111,8 +143,9 @@ void h7_false_sharing(const host_row& r);  // threads.cpp; two threads
 void h8_threads(const host_row& r);        //
 
 // Vector loops, at the widest this processor has.
-// The sum of the 8-byte words (streams.cpp); bytes is a multiple of 256.
-uint64_t read_sum(const unsigned char* from, size_t bytes);
+// `rounds` times the sum of the 8-byte words (streams.cpp); bytes is a multiple of 256. The ends of a call take as long
+// as some 4 KiB from L1: read sets that fit it more than once.
+uint64_t read_sum(const unsigned char* from, size_t bytes, int rounds = 1);
 int vector_bytes();
 
 }  // namespace lockstep::tool::probe

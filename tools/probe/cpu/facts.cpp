@@ -41,6 +41,8 @@ double path_bytes() {
   return vector_bytes();
 }
 
+}  // namespace
+
 // A virtual machine may report the host's whole L3 in one place and its own share in the
 // other: the smaller one counts.
 double l3_bytes() {
@@ -49,8 +51,6 @@ double l3_bytes() {
   const auto said = static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE));
   return kib > 0 ? std::min(kib * 1024, said > 0 ? said : INFINITY) : said;
 }
-
-}  // namespace
 
 void host_facts(const host_row& r) {
   const auto fact = [&](const char* name, const char* unit, double v) { r.report(name, unit, NAN, {v, v, v}, 0, 0); };

@@ -28,19 +28,28 @@ template <bool streaming>
 }  // namespace
 
 bool h5_streaming(const host_row& r) {
-  for (const size_t bytes : {size_t{256} << 10, size_t{256} << 20}) {
+  const size_t beyond_l3 = std::max(size_t{256} << 20, static_cast<size_t>(std::max(2 * l3_bytes(), 0.0)) / 256 * 256);
+  for (const size_t bytes : {size_t{256} << 10, beyond_l3}) {
     const pages memory(bytes, true);
-    const char* where = bytes > (size_t{1} << 20) ? ", memory" : ", L2";
+    // One thread waits for its own few lines under way; all together wait for the memory's transfers, which count here.
+    const bool far = bytes > (size_t{1} << 20);
+    const int threads = far ? std::max(r.limits().threads, 1) : 1;
+    const size_t share = bytes / 64 / static_cast<size_t>(threads) * 64;
+    const char* where = far ? ", memory" : ", L2";
     for (const bool streaming : {false, true}) {
-      uint64_t round = 0;
-      const timed t = nanoseconds(r.limits(), [&] {
-        ++round;
-        streaming ? fill<true>(memory.data(), bytes, round) : fill<false>(memory.data(), bytes, round);
-        return round;
-      });
+      uint64_t round = 0, mark = streaming ? 9 : 7;
+      const auto write = [&](size_t first, size_t count, uint64_t value) {
+        streaming ? fill<true>(memory.data() + first, count, value) : fill<false>(memory.data() + first, count, value);
+      };
+      const stats ns = far ? samples_of(r.limits(), threads,
+                                        [&](int thread) {
+                                          const size_t first = static_cast<size_t>(thread) * share;
+                                          write(first, thread + 1 < threads ? share : bytes - first, mark);
+                                        })
+                           : nanoseconds(r.limits(), [&] { return ++round, write(0, bytes, round), round; }).ns;
       // Now every word must have the last round's value.
       r.report((streaming ? std::string("streaming stores") : std::string("plain stores")) + where, "GB/s", NAN,
-               t.ns.rate(static_cast<double>(bytes)), read_sum(memory.data(), bytes), t.sum * (bytes / 8));
+               ns.rate(static_cast<double>(bytes)), read_sum(memory.data(), bytes), (far ? mark : round) * (bytes / 8));
     }
   }
   return true;

@@ -74,9 +74,10 @@ void h3_borders(const host_row& r) {
   words("8 bytes, across a page", page - 4);
   constexpr size_t contiguous = 16 << 10;  // in L1
   for (const size_t offset : {size_t{0}, size_t{4}, size_t{16}, size_t{32}, size_t{60}}) {
-    const timed t = nanoseconds(r.limits(), [&] { return read_sum(memory.data() + offset, contiguous); });
-    r.report("vectors, offset", "GB/s", static_cast<double>(offset), t.ns.rate(contiguous), t.sum,
-             expected_words(memory.data() + offset, contiguous / 8, 8));
+    constexpr int passes = 32;
+    const timed t = nanoseconds(r.limits(), [&] { return read_sum(memory.data() + offset, contiguous, passes); });
+    r.report("vectors, offset", "GB/s", static_cast<double>(offset), t.ns.rate(contiguous * passes), t.sum,
+             passes * expected_words(memory.data() + offset, contiguous / 8, 8));
   }
 }
 

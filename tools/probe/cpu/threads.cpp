@@ -1,44 +1,9 @@
 // threads.cpp - H7: counters that share a line; H8: bandwidth by threads.
-#include <atomic>
 #include <memory>
-#include <thread>
 
 #include "cpu.hpp"
 
 namespace lockstep::tool::probe {
-namespace {
-
-// Nanoseconds from the moment all threads stand ready until the last is done.
-template <class Body>
-double together(int threads, const Body& body) {
-  std::atomic<int> ready{0};
-  std::atomic<bool> go{false};
-  std::vector<std::thread> crew;
-  for (int t = 0; t < threads; ++t)
-    crew.emplace_back([&, t] {
-      ready.fetch_add(1);
-      while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
-      body(t);
-    });
-  while (ready.load() < threads) std::this_thread::yield();
-  const auto begin = std::chrono::steady_clock::now();
-  go.store(true, std::memory_order_release);
-  for (std::thread& one : crew) one.join();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
-}
-
-template <class Body>
-stats samples_of(const host_limits& limits, int threads, const Body& body) {
-  std::vector<double> samples;
-  const auto begin = std::chrono::steady_clock::now();
-  while (samples.size() < 5 ||
-         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limits.seconds)
-    samples.push_back(together(threads, body));
-  return stats_of(std::move(samples));
-}
-
-}  // namespace
-
 void h7_false_sharing(const host_row& r) {
   constexpr int steps = 100000;
   struct alignas(256) counters {
