@@ -14,7 +14,6 @@ namespace {
 struct moment_results {
   using partial = order::moments;
   static constexpr bool ordered = true, commutes = false;
-  static constexpr int blocks = 3;
   __device__ static partial none() { return {0.0, 0.0, 0.0, 0.0}; }
   __device__ static partial join(const partial& a, const partial& b) {
     if (a.count == 0.0) return b;
@@ -34,6 +33,7 @@ struct moment_results {
 
 template <class E>
 struct moments_of_elements : moment_results {
+  static constexpr int blocks = sizeof(E) == 8 ? 2 : 3;
   struct plain {
     __device__ double operator()(double acc, double x, double) const { return __dadd_rn(acc, x); }
   };
@@ -62,7 +62,7 @@ struct moments_of_elements : moment_results {
   }
   template <class Enter>
   __device__ static double pass(const E* x, int64_t stride, bool whole, int n, int t, const Enter& enter) {
-    constexpr int R = sizeof(E) == 8 ? 4 : 8;
+    constexpr int R = 8;
     double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
     int row = 0;
 #pragma unroll 1
