@@ -17,6 +17,7 @@
 // Source  lib/bits/order.hpp; figures in tests/results/tries.md and cliffs-h200.md.
 #pragma once
 
+#include "runs.hpp"
 #include "subtree.cuh"
 #include "way.cuh"
 
@@ -240,6 +241,9 @@ struct by_short_columns : way {
     return call.reduce.count < queue.facts->processors * tuned.short_columns;
   }
   template <class Fold>
+  static constexpr bool takes = !follows<Fold>;
+
+  template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
     return launch_short_columns(queue, fold, sequences_of(call));
   }
@@ -293,6 +297,21 @@ lockstep_status launch_columns(lockstep_queue& queue, const Fold& fold, const se
 template <int V>
 bool lie_in_loads(const void* src, int64_t bytes, int64_t apart) {
   return apart % V == 0 && reinterpret_cast<uintptr_t>(src) % static_cast<uintptr_t>(V * bytes) == 0;
+}
+
+// The columns of several arrays.
+template <class Fold>
+lockstep_status launch_runs(lockstep_queue& queue, const Fold& fold, const lockstep_call& call,
+                            const column_runs& runs) {
+  sequences all = sequences_of(call);
+  all.run = runs.run, all.run_stride = runs.run_stride;
+  if (all.length <= order::lanes) return launch_short_columns(queue, fold, all);
+  if constexpr (sizeof(typename Fold::element) == 2)
+    if (runs.pairs) return launch_columns<2>(queue, fold, all, call.workspace);
+  if constexpr (Fold::ordered && sizeof(typename Fold::element) == 4)
+    if (runs.quads && !few_tasks(queue, all.count, all.length))
+      return launch_columns<4>(queue, fold, all, call.workspace);
+  return launch_columns<1>(queue, fold, all, call.workspace);
 }
 
 // V columns a thread: two where elements of 2 bytes are aligned in pairs, four where floats of 4 are in fours.

@@ -4,6 +4,7 @@
 // over, so that the largest key wins throughout. NaN has the key beyond all others.
 #pragma once
 
+#include "../../../lib/bits/order_rows.hpp"
 #include "fold.cuh"
 
 namespace lockstep::cuda {
@@ -42,6 +43,29 @@ struct key_of<double> {
   __device__ static double value(type key, type turn) {
     if (key == INT64_MAX) return __longlong_as_double(order::nan_f64);
     return __longlong_as_double(order::key_f64(static_cast<uint64_t>(key ^ turn)));
+  }
+};
+
+// 16-bit elements have the keys of the floats that they are.
+template <>
+struct key_of<half16> {
+  using type = int32_t;
+  __device__ static type key(half16 x, type turn) {
+    return key_of<float>::key(__half2float(__ushort_as_half(x.bits)), turn);
+  }
+  __device__ static half16 value(type key, type turn) {
+    return {key == INT32_MAX ? order::nan_f16 : __half_as_ushort(__float2half_rn(key_of<float>::value(key, turn)))};
+  }
+};
+template <>
+struct key_of<bfloat16> {
+  using type = int32_t;
+  __device__ static type key(bfloat16 x, type turn) {
+    return key_of<float>::key(__uint_as_float(static_cast<uint32_t>(x.bits) << 16), turn);
+  }
+  __device__ static bfloat16 value(type key, type turn) {
+    const uint32_t bits = __float_as_uint(key_of<float>::value(key, turn));
+    return {key == INT32_MAX ? order::nan_bf16 : static_cast<uint16_t>(bits >> 16)};
   }
 };
 

@@ -97,7 +97,7 @@ struct by_leaves : way {
   }
   static bool shares(const lockstep_call& call) { return tasks_of(call.reduce).count > 1; }
   template <class Fold>
-  static constexpr bool takes = true;
+  static constexpr bool takes = !narrow_extreme<Fold>;
 
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

@@ -50,7 +50,7 @@ const char* refuses_library(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   if (d.offsets != nullptr || d.count != 1 || d.element_stride != 1 || d.length < 1)
     return "the library rows take one contiguous sequence of one element or more";
-  if (is_for_any_type(*call) || (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_I32))
+  if (is_for_any_type(*call) || is_half(d.result) || (d.dtype != LOCKSTEP_F32 && d.dtype != LOCKSTEP_I32))
     return "the library rows take F32 and I32, and give no 16-bit results";
   const lib::reduction_kind& kind = lib::kind_of(d.reduction);
   if (kind.to != lib::finish::value || kind.by == lib::join::smallest)

@@ -8,28 +8,13 @@
 //         all the smallest possible still has an argmax
 // Source  lib/bits/order.hpp.
 #include "../ops.hpp"
-#include "extreme.cuh"
 #include "few_rows.hpp"
 #include "library.hpp"
+#include "runs.hpp"
 #include "table.cuh"
 
 namespace lockstep::cuda {
 namespace {
-
-template <class Way, class T>
-lockstep_status run_type(lockstep_queue& queue, const lockstep_call& call) {
-  const lockstep_reduce_desc& d = call.reduce;
-  using key = typename key_of<T>::type;
-  const lib::reduction_kind& kind = lib::kind_of(d.reduction);
-  const key turn = kind.by == lib::join::smallest ? -1 : 0;
-  if (kind.extreme() && kind.to == lib::finish::index)
-    return run_fold<Way>(queue, call, arg_extreme<T>{static_cast<int64_t*>(call.dst), turn, queue.report});
-  if (kind.extreme()) return run_fold<Way>(queue, call, extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
-  if constexpr (std::is_floating_point_v<T>)
-    return run_fold<Way>(queue, call, float_sum<T, false>{call.dst, d.result == LOCKSTEP_F32, false});
-  else
-    return run_fold<Way>(queue, call, integer_sum<T>{static_cast<int64_t*>(call.dst), queue.report});
-}
 
 struct reduce_op {
   static constexpr const char* by_leaves_name = "lanes";
@@ -38,20 +23,16 @@ struct reduce_op {
 
   template <class Way>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call) {
-    const auto sum = [&]<class T>(T) {
-      return run_fold<Way>(queue, call, float_sum<T, false>{call.dst, call.reduce.result == LOCKSTEP_F32, false});
-    };
-    switch (call.reduce.dtype) {
-      case LOCKSTEP_F16: return sum(half16{});  // their extremes are any_type's
-      case LOCKSTEP_BF16: return sum(bfloat16{});
-      case LOCKSTEP_I32: return run_type<Way, int32_t>(queue, call);
-      case LOCKSTEP_I64: return run_type<Way, int64_t>(queue, call);
-      case LOCKSTEP_F32: return run_type<Way, float>(queue, call);
-      case LOCKSTEP_F64: return run_type<Way, double>(queue, call);
-      default:
-        return failed(LOCKSTEP_INTERNAL, "reduce of dtype %d reached the CUDA backend",
-                      static_cast<int>(call.reduce.dtype));
-    }
+    const lockstep_reduce_desc& d = call.reduce;
+    const auto go = [&](const auto& fold) { return run_fold<Way>(queue, call, fold); };
+    if (!sums_floats(d)) return by_exact_fold(queue, call, go);
+    return by_float(d.dtype, [&]<class T>(T) {
+      const float_sum<T, false> sum{call.dst, d.result == LOCKSTEP_F32, false};
+      if constexpr (sizeof(T) == 2)
+        return go(rounded_sum<T>{sum, d.result});
+      else
+        return go(sum);
+    });
   }
 };
 
@@ -69,6 +50,10 @@ constexpr lockstep_variant others[] = {
 constexpr auto rows = ways_between<reduce_op>(std::array{few_rows_row}, others);
 
 }  // namespace
+
+lockstep_status reduce_runs(lockstep_queue& queue, const lockstep_call& call, const column_runs& runs) {
+  return by_exact_fold(queue, call, [&](const auto& fold) { return launch_runs(queue, fold, call, runs); });
+}
 
 const lockstep_table reduce_table = {rows.data(), rows.size()};
 

@@ -369,7 +369,7 @@ struct by_segments : way {
   static size_t partials(const lockstep_call&) { return sizeof(segment_list) + most_slots * partial_bytes; }
   static bool shares(const lockstep_call&) { return true; }
   template <class Fold>
-  static constexpr bool takes = true;
+  static constexpr bool takes = !narrow_extreme<Fold>;
 
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "any_type.hpp"
+#include "by_fold.cuh"
 #include "columns.cuh"
 #include "lane_rows.cuh"
 #include "lanes.cuh"
@@ -40,7 +41,9 @@ constexpr lockstep_variant reduction_row(const char* name, const char* idea, uin
           idea,
           flags,
           [](const lockstep_queue* queue, const lockstep_call* call) {
-            return is_for_any_type(*call) ? "leaves these types to any_type" : Way::refuses(*queue, *call);
+            const bool own =
+                !is_for_any_type(*call) || (is_narrow_extreme(*call) && Way::template takes<extreme<half16>>);
+            return own ? Way::refuses(*queue, *call) : "leaves these types to any_type";
           },
           [](const lockstep_queue* queue, const lockstep_call* call) { return int{Way::yields(*queue, *call)}; },
           [](const lockstep_queue*, const lockstep_call* call) { return workspace_of<Way>(*call); },

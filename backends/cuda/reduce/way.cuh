@@ -65,6 +65,15 @@ inline sequence_tasks tasks_of(const lockstep_reduce_desc& d) {
   return {static_cast<int>(task), (leaves + task - 1) / task};
 }
 
+// Only columns have kernels for extremes of 16-bit floats.
+template <class Fold>
+constexpr bool narrow_extreme = !Fold::ordered && sizeof(typename Fold::element) == 2;
+// Whether the fold is an arg_extreme.
+template <class Fold>
+constexpr bool finds_index = requires(typename Fold::partial value) {
+  value.index;
+};
+
 constexpr size_t partial_bytes = 24;  // the largest fold's
 
 // What a way has unless it says otherwise.
@@ -74,7 +83,7 @@ struct way {
   static size_t partials(const lockstep_call&) { return 0; }
   static bool shares(const lockstep_call&) { return false; }
   template <class Fold>
-  static constexpr bool takes = !follows<Fold>;  // a sequence is one warp's or one thread's, which finishes it
+  static constexpr bool takes = !follows<Fold> && !narrow_extreme<Fold>;  // one warp or thread finishes a sequence
 };
 
 }  // namespace lockstep::cuda

@@ -6,55 +6,25 @@
 // Limit   memory reads; of 2-byte elements the indices
 // Watch   the index of an element in its sequence has 31 bits, its place 64
 // Source  lib/bits/order.hpp
-#include "../dtypes.hpp"
+#include "../reduce/by_fold.cuh"
 #include "../reduce/columns.cuh"
-#include "../reduce/extreme.cuh"
-#include "../reduce/results.cuh"
 #include "../reduce/subtree.cuh"
-#include "../reduce/way.cuh"
 #include "gathered.hpp"
 
 namespace lockstep::cuda {
-
-// 16-bit elements have the keys of the floats that they are.
-template <>
-struct key_of<half16> {
-  using type = int32_t;
-  __device__ static type key(half16 x, type turn) {
-    return key_of<float>::key(__half2float(__ushort_as_half(x.bits)), turn);
-  }
-  __device__ static half16 value(type key, type turn) {
-    return {key == INT32_MAX ? order::nan_f16 : __half_as_ushort(__float2half_rn(key_of<float>::value(key, turn)))};
-  }
-};
-template <>
-struct key_of<bfloat16> {
-  using type = int32_t;
-  __device__ static type key(bfloat16 x, type turn) {
-    return key_of<float>::key(__uint_as_float(static_cast<uint32_t>(x.bits) << 16), turn);
-  }
-  __device__ static bfloat16 value(type key, type turn) {
-    const uint32_t bits = __float_as_uint(key_of<float>::value(key, turn));
-    return {key == INT32_MAX ? order::nan_bf16 : static_cast<uint16_t>(bits >> 16)};
-  }
-};
 
 namespace {
 
 // Sums and sums of squares by one kernel: x * 1 + sum rounds as x + sum does.
 template <class T>
-struct gathered_sum : float_sum<T, false> {
+struct gathered_sum : rounded_sum<T> {
   bool squares;
-  lockstep_dtype result;
 
   __device__ void take_if(double& acc, T x, int, bool wanted) const {
     const double wide = widened(wanted ? x : negative_zero<T>());
     acc = __fma_rn(wide, squares ? wide : 1.0, acc);
   }
   __device__ void take(double& acc, T x, int i) const { take_if(acc, x, i, true); }
-  __device__ void store(double value, int64_t s) const {
-    store_float(this->dst, result, s, this->root ? __dsqrt_rn(value) : value);
-  }
 };
 
 __device__ __forceinline__ int64_t place_of_element(const gathered_axes& d, uint32_t i) {
@@ -193,51 +163,30 @@ lockstep_status launch_fold(lockstep_queue& queue, const lockstep_call& call, co
                                                            : launch_join(queue, fold, d.count, tasks, partials);
 }
 
-// go(fold) for what the call asks for.
-template <class T, class Go>
-lockstep_status by_fold_of_floats(lockstep_queue& queue, const lockstep_call& call, const Go& go) {
-  const lockstep_reduce_axes_desc& r = call.reduce_axes;
-  const lib::reduction_kind& kind = lib::kind_of(r.reduction);
-  if (kind.extreme()) {
-    const typename key_of<T>::type turn = kind.by == lib::join::smallest ? -1 : 0;
-    return go(extreme<T>{static_cast<T*>(call.dst), turn, queue.report});
-  }
-  gathered_sum<T> sum{};
-  sum.dst = call.dst, sum.root = kind.to == lib::finish::root, sum.squares = kind.of == lib::term::square;
-  sum.result = r.result;
-  return go(sum);
-}
 template <class Go>
-lockstep_status by_fold(lockstep_queue& queue, const lockstep_call& call, const Go& go) {
-  switch (call.reduce_axes.dtype) {
-    case LOCKSTEP_F16: return by_fold_of_floats<half16>(queue, call, go);
-    case LOCKSTEP_BF16: return by_fold_of_floats<bfloat16>(queue, call, go);
-    case LOCKSTEP_F32: return by_fold_of_floats<float>(queue, call, go);
-    case LOCKSTEP_F64: return by_fold_of_floats<double>(queue, call, go);
-    case LOCKSTEP_I32: return go(integer_sum<int32_t>{static_cast<int64_t*>(call.dst), queue.report});
-    default: return go(integer_sum<int64_t>{static_cast<int64_t*>(call.dst), queue.report});
-  }
+lockstep_status by_gathered_sum(const lockstep_call& call, const Go& go) {
+  const lib::reduction_kind& kind = lib::kind_of(call.reduce.reduction);
+  return by_float(call.reduce.dtype, [&]<class T>(T) {
+    return go(gathered_sum<T>{{{call.dst, false, kind.to == lib::finish::root}, call.reduce.result},
+                              kind.of == lib::term::square});
+  });
 }
 
 }  // namespace
 
 lockstep_status launch_gathered(lockstep_queue& queue, const lockstep_call& call, const gathered_axes& d,
                                 bool neighbours) {
-  return by_fold(queue, call, [&](const auto& fold) { return launch_fold(queue, call, d, neighbours, fold); });
+  const auto go = [&](const auto& fold) -> lockstep_status {
+    if constexpr (finds_index<std::remove_cvref_t<decltype(fold)>>)
+      return failed(LOCKSTEP_INTERNAL, "gathered was asked for an index");
+    else
+      return launch_fold(queue, call, d, neighbours, fold);
+  };
+  return sums_floats(call.reduce) ? by_gathered_sum(call, go) : by_exact_fold(queue, call, go);
 }
 
-lockstep_status launch_axis_columns(lockstep_queue& queue, const lockstep_call& call, const column_runs& d) {
-  sequences all{call.src, d.count, d.length, d.element_stride, 1, nullptr};
-  all.run = d.run, all.run_stride = d.run_stride;
-  return by_fold(queue, call, [&](const auto& fold) {
-    using Fold = std::remove_cvref_t<decltype(fold)>;
-    if (d.length <= order::lanes) return launch_short_columns(queue, fold, all);
-    if constexpr (sizeof(typename Fold::element) == 2)
-      if (d.pairs) return launch_columns<2>(queue, fold, all, call.workspace);
-    if constexpr (Fold::ordered && sizeof(typename Fold::element) == 4)
-      if (d.quads && !few_tasks(queue, d.count, d.length)) return launch_columns<4>(queue, fold, all, call.workspace);
-    return launch_columns<1>(queue, fold, all, call.workspace);
-  });
+lockstep_status sum_runs(lockstep_queue& queue, const lockstep_call& call, const column_runs& runs) {
+  return by_gathered_sum(call, [&](const auto& fold) { return launch_runs(queue, fold, call, runs); });
 }
 
 }  // namespace lockstep::cuda

@@ -19,13 +19,7 @@ struct gathered_axes {
   int64_t kept_stride[LOCKSTEP_MAX_RANK];
 };
 
-// Runs of sequences that lie side by side, the elements of each element_stride apart.
-struct column_runs {
-  int64_t count, length, element_stride, run, run_stride;
-  bool pairs, quads;  // two neighbours by one load of 4 bytes, four by one of 16
-};
-
-lockstep_status launch_axis_columns(lockstep_queue& queue, const lockstep_call& call, const column_runs& columns);
+// call: as reduce or square_sum has it.
 lockstep_status launch_gathered(lockstep_queue& queue, const lockstep_call& call, const gathered_axes& axes,
                                 bool neighbours);
 

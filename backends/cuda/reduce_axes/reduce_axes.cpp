@@ -12,6 +12,8 @@
 #include "../../../lib/bits/order.hpp"
 #include "../../../lib/bits/reductions.hpp"
 #include "../dtypes.hpp"
+#include "../reduce/any_type.hpp"
+#include "../reduce/runs.hpp"
 #include "../row_for.hpp"
 #include "axis_list.hpp"
 #include "gathered.hpp"
@@ -90,8 +92,6 @@ int small_batches(const lockstep_queue*, const lockstep_call* call) {
   const batches b(*call, split_axes(call->reduce_axes));
   const lockstep_reduce_desc& d = b.inner.reduce;
   const int64_t bytes = dtype_bytes(d.dtype);
-  // any_type reads such elements one by one.
-  if (bytes == 2 && kind_of(call->reduce_axes).extreme() && d.element_stride != 1 && d.length <= order::leaf) return 1;
   return b.outer > 1 && saturated_product(d.count, d.length) < least_batch / bytes;
 }
 
@@ -175,13 +175,16 @@ lockstep_status launch_by_gathering(lockstep_queue& queue, const lockstep_call& 
     d.kept_stride[k] = kept.stride[axis];
     aligned = aligned && kept.stride[axis] % neighbours == 0;
   }
-  return launch_gathered(queue, call, d, aligned && gone.count > 0);
+  return launch_gathered(queue, inner_call(call, split.count, split.length, 1, 0), d, aligned && gone.count > 0);
 }
 
 // ---- columns ------------------------------------------------------------------------------
 const char* not_axis_columns(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_axes_desc& d = call->reduce_axes;
-  if (!gathers_type(d)) return "is for sums, norms, minima and maxima of floats, and sums of I32 and I64";
+  const lockstep_call inner = inner_call(*call, 1, 1, 1, 1);
+  if (is_for_any_type(inner) && !is_narrow_extreme(inner))
+    return "is not for small and unsigned integers, products, counts and what leaves out NaNs";
+  if (kind_of(d).of == lib::term::square && !is_float(d.dtype)) return "does not square integers";
   if (kind_of(d).to == lib::finish::root && d.dtype == LOCKSTEP_F64) return "does not scale norms of F64";
   const split_axes split(d);
   if (split.length == 0 || split.count == 0) return "needs elements";
@@ -207,9 +210,10 @@ lockstep_status launch_by_axis_columns(lockstep_queue& queue, const lockstep_cal
   const int64_t apart = split.reduced.stride[0], run = split.kept.shape[1], run_stride = split.kept.stride[0];
   const auto whole = [&](int64_t of) { return apart % of == 0 && run % of == 0 && run_stride % of == 0; };
   const auto address = reinterpret_cast<uintptr_t>(call.src);
-  return launch_axis_columns(
-      queue, call,
-      {split.count, split.length, apart, run, run_stride, whole(2) && address % 4 == 0, whole(4) && address % 16 == 0});
+  const bool sums = is_float(call.reduce_axes.dtype) && !kind_of(call.reduce_axes).extreme();
+  const auto reduced = sums ? sum_runs : reduce_runs;
+  return reduced(queue, inner_call(call, split.count, split.length, apart, 1),
+                 {run, run_stride, whole(2) && address % 4 == 0, whole(4) && address % 16 == 0});
 }
 
 // ---- permuted ------------------------------------------------------------------------------

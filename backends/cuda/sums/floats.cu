@@ -68,7 +68,8 @@ struct float_terms : float_results {
       switch (kind) {
         case term::absolute: return body([](double acc, double x, double) { return __dadd_rn(acc, fabs(x)); });
         case term::square: return body([](double acc, double x, double) { return __fma_rn(x, x, acc); });
-        default: return body([](double acc, double x, double) { return __dadd_rn(acc, x == x ? x : 0.0); });  // number
+        case term::number: return body([](double acc, double x, double) { return __dadd_rn(acc, x == x ? x : 0.0); });
+        default: return body([](double acc, double x, double) { return __dadd_rn(acc, x); });
       }
     }
   }
