@@ -56,6 +56,18 @@ def where(x: Any) -> int | None:
     return -1 if hasattr(x, "__cuda_array_interface__") else None
 
 
+def on_host(x: Any) -> Any:
+    """A NumPy array of an array of any of these libraries; waits for it."""
+    if hasattr(x, "copy_to_host"):  # numba
+        return x.copy_to_host()
+    return x.get() if hasattr(x, "get") else x.cpu().numpy() if hasattr(x, "cpu") else x
+
+
+def last_axis(x: Any, index: int) -> Any:
+    """x[..., index]; numba's arrays know no ellipsis."""
+    return x[(slice(None),) * (len(x.shape) - 1) + (index,)] if hasattr(x, "copy_to_host") else x[..., index]
+
+
 def of_host(x: Any) -> Block:
     x = np.asanyarray(x)
     if isinstance(x, np.ma.MaskedArray):

@@ -25,7 +25,7 @@ from . import _kinds
 from . import _ranks_c as c
 from ._contexts import Context
 from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype, whole_numbers
-from ._ranks_blocks import Block, of_device, of_host, where
+from ._ranks_blocks import Block, last_axis, of_device, of_host, on_host, where
 from ._ranks_plan import Call, Plan, described, operation
 
 __all__ = ["Box", "Comm", "Grid", "Mismatch", "Plan", "RankFailed", "RankLost"]
@@ -467,7 +467,7 @@ class Comm:
         tuple
             The means and the variances, as `reduce` returns its results.
         """
-        pair: tuple[Any, Any] = self._reduce("mean_var", x, grid, axis, None, dtype, to, lambda pairs: (pairs[..., 0], pairs[..., 1]), correction)
+        pair: tuple[Any, Any] = self._reduce("mean_var", x, grid, axis, None, dtype, to, lambda pairs: (last_axis(pairs, 0), last_axis(pairs, 1)), correction)
         return pair
 
     @operation
@@ -484,7 +484,7 @@ class Comm:
         -------
         str
         """
-        text: str = self._reduce("digest", x, grid, None, None, None, None, lambda words: f"{int(words[0]):016x}{int(words[1]):016x}")
+        text: str = self._reduce("digest", x, grid, None, None, None, None, lambda words: "".join(f"{int(word):016x}" for word in on_host(words)))
         return text
 
     @operation
