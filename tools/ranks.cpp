@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 
+#include "bits/normalizations.hpp"
 #include "ranks_job.hpp"
 #include "ranks_memory.hpp"
 #include "runner.hpp"
@@ -76,6 +77,8 @@ struct ranks_call {
       case LOCKSTEP_STENCIL:
       case LOCKSTEP_REDUCE:
       case LOCKSTEP_SQUARE_SUM: return true;
+      case LOCKSTEP_SCAN: return c.scan.length < 2 || c.scan.element_stride > 0;
+      case LOCKSTEP_NORMALIZE: return c.normalize.src_stride > 0;
       case LOCKSTEP_SUMS:  // each rank has blocks of its own of both arrays
         return c.sums.kind <= LOCKSTEP_SUMS_ABSOLUTE &&
                (c.other.empty() || c.sums.count < 2 || c.sums.other_sequence_stride > 0);
@@ -90,6 +93,7 @@ struct ranks_call {
     const size_t bytes = c.src.element_bytes, out_bytes = c.dst.element_bytes;
     lockstep_ranks_plan* plan = nullptr;
     lockstep_status status = LOCKSTEP_OK;
+    if (c.op == LOCKSTEP_NORMALIZE) return normalized(c, src, dst, draw);
     const auto execute = [&](const cut_array& from, const cut_array& to,
                              const std::function<void(int64_t*, int64_t*)>& place, const cut_array* other = nullptr) {
       if (status != LOCKSTEP_OK) return;
@@ -169,6 +173,15 @@ struct ranks_call {
       other.strides = {d.other_sequence_stride, d.other_element_stride};
       status = lockstep_ranks_sums(comm, &from.grid, d.kind, d.dtype, d.result, 2, &to.grid, nullptr, &plan);
       execute(from, to, nullptr, d.kind <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES ? &other : nullptr);
+    } else if (c.op == LOCKSTEP_SCAN) {
+      const lockstep_scan_desc& d = c.scan;
+      const cut_array from(bytes, {d.count, d.length}, {d.sequence_stride, d.element_stride}, ranks, draw);
+      cut_array to = from;
+      for (size_t k = 0; k < 2; ++k) to.grid.cuts[k] = to.cuts[k].data();
+      to.strides = {d.dst_sequence_stride, d.dst_element_stride};
+      to.grid.element_bytes = out_bytes;
+      status = lockstep_ranks_scan(comm, &from.grid, d.reduction, d.dtype, d.result, 1, d.exclusive, nullptr, &plan);
+      execute(from, to, nullptr);
     } else {
       const lockstep_reduce_desc& d = c.reduce;
       const cut_array from(bytes, {d.count, d.length}, {d.sequence_stride, d.element_stride}, ranks, draw);
@@ -180,6 +193,61 @@ struct ranks_call {
   }
 
  private:
+  // Rows that are cut among ranks; weight, bias and labels beside them.
+  lockstep_status normalized(const cases::test_case& c, const void* src, void* dst, std::mt19937_64& draw) {
+    const lockstep_normalize_desc& d = c.normalize;
+    const bool one_result = lib::kind_of(d.kind).one_result, picks = d.kind == LOCKSTEP_NORMALIZE_PICKED;
+    const cut_array from(c.src.element_bytes, {d.count, d.length}, {d.src_stride, 1}, info.ranks, draw);
+    uint32_t arrays = c.residual.empty() ? 0 : LOCKSTEP_RANKS_RESIDUAL;
+    if (!c.weight.empty() && !picks) arrays |= LOCKSTEP_RANKS_WEIGHT;
+    if (!c.bias.empty()) arrays |= LOCKSTEP_RANKS_BIAS;
+    lockstep_ranks_plan* plan = nullptr;
+    const lockstep_status made = lockstep_ranks_normalize(comm, &from.grid, &d, arrays, nullptr, &plan);
+    if (made != LOCKSTEP_OK) return made;
+    const plan_handle owner(plan, &lockstep_ranks_plan_destroy);
+    std::vector<lockstep_part> in, out;
+    std::deque<seat_memory> memory, results;
+    std::vector<unsigned char> sum(c.residual.size());
+    // The part of each seat: of its block, of its columns or of its rows.
+    const auto add = [&](std::vector<lockstep_part>& parts, std::deque<seat_memory>& kept, const void* data,
+                         size_t bytes, size_t element_bytes, std::vector<int64_t> strides, bool columns) {
+      for (int32_t s = 0; s < info.seats; ++s) {
+        int64_t low[LOCKSTEP_MAX_RANK], length[LOCKSTEP_MAX_RANK];
+        check(lockstep_grid_box(&from.grid, info.rank + s, low, length));
+        lockstep_part p{};
+        p.size = sizeof p;
+        int64_t at = columns ? low[1] : low[0] * strides[0];
+        if (strides.size() == 2) at += low[1];
+        std::copy(strides.begin(), strides.end(), p.strides);
+        auto* const memory_of = const_cast<char*>(static_cast<const char*>(data));
+        p.data = kept.emplace_back(context, device_of(devices, info.rank + s), memory_of, bytes)
+                     .at(memory_of + at * static_cast<int64_t>(element_bytes));
+        parts.push_back(p);
+        if (data != dst || length[0] == 0 || length[1] == 0) continue;
+        if (strides.size() == 1) length[1] = low[1] = 0;
+        mark(strides, low, length, element_bytes);
+      }
+    };
+    const std::vector<int64_t> one = {1};
+    const size_t weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
+    add(in, memory, src, c.src.span_bytes(), c.src.element_bytes, {d.src_stride, 1}, false);
+    if (!c.residual.empty())
+      add(in, memory, c.residual.data(), c.residual.size(), c.src.element_bytes, {d.residual_stride, 1}, false);
+    if (!c.weight.empty() && !picks) add(in, memory, c.weight.data(), c.weight.size(), weight_bytes, one, true);
+    if (!c.bias.empty()) add(in, memory, c.bias.data(), c.bias.size(), weight_bytes, one, true);
+    if (picks) add(in, memory, c.weight.data(), c.weight.size(), sizeof(int64_t), one, false);
+    std::vector<int64_t> strides = {d.dst_stride};
+    if (!one_result) strides.push_back(1);
+    add(out, results, dst, c.dst.span_bytes(), c.dst.element_bytes, strides, false);
+    if (!c.residual.empty())
+      add(out, memory, sum.data(), sum.size(), c.src.element_bytes, {d.residual_stride, 1}, false);
+    const lockstep_status status = lockstep_ranks_execute(plan, in.data(), out.data(), nullptr);
+    const std::string text = lockstep_last_error();
+    for (const seat_memory& one_of : results) one_of.merge();
+    lockstep_set_error(text.c_str());
+    return status;
+  }
+
   void mark(const std::vector<int64_t>& strides, const int64_t* low, const int64_t* length, size_t bytes) {
     int64_t elements = 1;
     for (size_t k = 0; k < strides.size(); ++k) elements *= length[k];

@@ -53,7 +53,9 @@ const void* widened(const lockstep_queue& queue, const lockstep_normalize_desc& 
 }
 // Each thread widens a short weight and bias for itself: what one thread wrote, others would wait for.
 constexpr int64_t own_length = 4096;
-bool widen_alone(const lockstep_normalize_desc& d) { return d.dtype != LOCKSTEP_F64 && d.length <= own_length; }
+bool widen_alone(const lockstep_normalize_desc& d) {
+  return d.dtype != LOCKSTEP_F64 && d.length <= own_length && d.given == nullptr;
+}
 
 // What a sum over a row's leaves joins by: double (squares) or order::moments.
 struct normalizer : normalize_call {
@@ -192,8 +194,17 @@ struct normalizer : normalize_call {
     });
   }
 
+  // Whose mean and divisor are known.
+  void given_rows() const {
+    over_leaves([&](int64_t row, int64_t first, int64_t last) {
+      write_leaves(row, {d.given[2 * row], d.given[2 * row + 1]}, first, last);
+      if (stream) kernels.fence();
+    });
+  }
+
   template <class Value>
   void run(void* workspace) const {
+    if (d.given != nullptr) return given_rows();
     if (!widen_alone(d) && shares_rows()) {
       for (int64_t row = 0; row < d.count; ++row) together<Value>(row, workspace);
       return;

@@ -36,6 +36,18 @@ struct normalize_call {
     return kept;
   }
 
+  // body(row, first, last) for leaves of every row, about 64 at a time, on all threads.
+  template <class Body>
+  void over_leaves(const Body& body) const {
+    constexpr int64_t together = 64;
+    const int64_t parts = (leaves - 1) / together + 1;
+    over_parts(queue, d.count * parts, std::max<int64_t>(queue.tuned->rows.normalize_grain / d.length, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t)
+                   body(t / parts, t % parts * together, std::min((t % parts + 1) * together, leaves));
+               });
+  }
+
   // Whether all threads share each row.
   bool shares_rows() const {
     return queue.threads > 1 && d.count < queue.tuned->reductions.tasks_a_thread * queue.threads &&

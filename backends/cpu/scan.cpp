@@ -86,6 +86,15 @@ struct scanner {
   const K& kind;
   typedef typename K::value value;
 
+  // What stands before a sequence, and before its first element.
+  typename K::before before_of(int64_t s) const {
+    typename K::before b;
+    if (c.d.before != nullptr) kind.resume(c.d, s, b);
+    return b;
+  }
+  auto total_before(int64_t s) const { return c.d.before != nullptr ? before_of(s).total() : kind.nothing(); }
+  auto entering_of(int64_t s) const { return c.d.before != nullptr ? kind.resumed(c.d, s) : kind.first(); }
+
   // The results of one packed leaf behind `total`; the first one of a shifted leaf is `entering`. Gives what stands
   // behind the leaf if the kind runs.
   template <class Total, class Last>
@@ -116,17 +125,18 @@ struct scanner {
   void packed(int64_t s) const {
     const int64_t length = c.length(s);
     if (length <= leaf) {
-      if (length > 0) leaf_results(c.from(s, 0), c.to(s, 0), length, kind.nothing(), kind.first(), s);
+      if (length > 0) leaf_results(c.from(s, 0), c.to(s, 0), length, total_before(s), entering_of(s), s);
       return;
     }
-    typename K::before before;
-    auto entering = kind.first();
+    auto before = before_of(s);
+    auto entering = entering_of(s);
     for (int64_t at = 0; at < length && !interrupted(queue); at += leaf)
       one_leaf(c.from(s, at), c.to(s, at), std::min(leaf, length - at), before, entering, at + leaf < length, s);
   }
   // Packed sequences of at most a leaf whose results are not shifted.
   bool short_rows() const {
-    return c.packed() && !c.shifted() && c.d.offsets == nullptr && c.d.length <= leaf && c.d.length > 0;
+    return c.packed() && !c.shifted() && c.d.offsets == nullptr && c.d.before == nullptr && c.d.length <= leaf &&
+           c.d.length > 0;
   }
 
   // Sequences [first, last), at most a tile of them and of one length, by way of `room`.
@@ -135,7 +145,8 @@ struct scanner {
     char* results = room + count * leaf * c.bytes;
     typename K::before before[scan_tile];
     decltype(kind.first()) entering[scan_tile];
-    for (int64_t k = 0; k < count; ++k) entering[k] = kind.first();
+    for (int64_t k = 0; k < count; ++k) entering[k] = entering_of(first + k);
+    for (int64_t k = 0; k < count && c.d.before != nullptr; ++k) before[k] = before_of(first + k);
     for (int64_t at = 0; at < length && !interrupted(queue); at += leaf) {
       const int64_t n = std::min(leaf, length - at);
       by_width(c.bytes, [&](auto t) {
@@ -154,7 +165,9 @@ struct scanner {
   void columns(int64_t first, int64_t last, char* room) const {
     typename K::before before[K::most_columns];
     decltype(kind.first()) entering[K::most_columns];
-    for (auto& one : entering) one = kind.first();
+    for (int64_t k = 0; k < K::most_columns; ++k)
+      entering[k] = k < last - first ? entering_of(first + k) : kind.first();
+    for (int64_t k = 0; k < last - first && c.d.before != nullptr; ++k) before[k] = before_of(first + k);
     for (int64_t at = 0; at < c.d.length && !interrupted(queue); at += leaf)
       kind.columns({c.from(first, at), c.to(first, at), c.d.element_stride, c.d.dst_element_stride,
                     std::min(leaf, c.d.length - at), last - first, c.shifted(), nullptr, nullptr, nullptr,
@@ -170,8 +183,8 @@ struct scanner {
     typedef decltype(kind.first()) edge;
     auto* edges = reinterpret_cast<edge*>(values + block);
     const auto elements = [&](int64_t k) { return std::min(leaf, length - k * leaf); };
-    typename K::before before;
-    auto entering = kind.first();
+    auto before = before_of(s);
+    auto entering = entering_of(s);
     for (int64_t first = 0; first < leaves; first += block) {
       const int64_t count = std::min(block, leaves - first);
       const auto x = [&](int64_t k) { return c.from(s, (first + k) * leaf); };

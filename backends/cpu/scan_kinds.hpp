@@ -6,11 +6,16 @@
 //   last(src, n, total)      the result of a leaf's last element: where results are shifted, the next one's first
 //   put(dst, result, sequence), first()   what stands before the first element
 //   nothing()                what stands before the first leaf
-//   most_columns             that columns() takes at once
-//   runs                     what stands before an element is made of what stands before the one before it
+//   resume(d, sequence, before), resumed(d, sequence)   what a description's `before` has, for the first leaf and
+//   element most_columns             that columns() takes at once runs                     what stands before an
+//   element is made of what stands before the one before it
 #pragma once
 
+#include <bit>
+#include <cstring>
+
 #include "bits/order_rows.hpp"
+#include "bits/stored_results.hpp"
 #include "folds.hpp"
 #include "scan_kernels.hpp"
 #include "terms.hpp"
@@ -50,6 +55,16 @@ struct float_scan {
   }
   double last(const void* src, int64_t n, double total) const { return of_type().last(src, n, total); }
   double first() const { return 0.0; }
+  static const double* of(const lockstep_scan_desc& d, int64_t s) {
+    return static_cast<const double*>(d.before) + s * (1 + std::popcount(static_cast<uint64_t>(d.first / order::leaf)));
+  }
+  void resume(const lockstep_scan_desc& d, int64_t s, before& b) const {
+    const double* subtree = of(d, s) + 1;
+    b.tree.count = static_cast<uint64_t>(d.first / order::leaf);
+    for (int level = 63; level >= 0; --level)
+      if ((b.tree.count >> level & 1) != 0) b.tree.part[level] = *subtree++;
+  }
+  double resumed(const lockstep_scan_desc& d, int64_t s) const { return *of(d, s); }
   static double nothing() { return -0.0; }
   void put(void* dst, double y, int64_t) const { kernels.put[result - LOCKSTEP_F16](dst, y); }
 };
@@ -125,6 +140,12 @@ struct exact_scan {
   }
   int128 last(const void* src, int64_t n, int128 sum) const { return sum + of_leaf(src, n); }
   int128 first() const { return 0; }
+  int128 resumed(const lockstep_scan_desc& d, int64_t s) const {
+    int128 sum;
+    std::memcpy(&sum, static_cast<const char*>(d.before) + s * static_cast<int64_t>(sizeof sum), sizeof sum);
+    return sum;
+  }
+  void resume(const lockstep_scan_desc& d, int64_t s, before& b) const { b.sum = resumed(d, s); }
   static int128 nothing() { return 0; }
   void put(void* dst, int128 sum, int64_t s) const {
     const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
@@ -154,6 +175,10 @@ struct extreme_scan {
   }
   int64_t last(const void* src, int64_t n, int64_t best) const { return better(best, of_leaf(src, n)); }
   int64_t first() const { return kernels.nothing; }
+  int64_t resumed(const lockstep_scan_desc& d, int64_t s) const {
+    return better(kernels.nothing, order::key_at(d.dtype, d.before, s, largest ? INT64_MAX : INT64_MIN));
+  }
+  void resume(const lockstep_scan_desc& d, int64_t s, before& b) const { b.sum = resumed(d, s); }
   int64_t nothing() const { return kernels.nothing; }
   void put(void* dst, int64_t best, int64_t) const { kernels.put(dst, best); }
 };

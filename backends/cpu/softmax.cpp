@@ -243,7 +243,24 @@ struct exponentials : normalize_call {
     });
   }
 
+  // Whose centre and sum are known.
+  void given_rows() const {
+    if (one_result)
+      return over_rows([&](int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; ++row) given_leaves(row, 0, 0);
+      });
+    over_leaves([&](int64_t row, int64_t first, int64_t last) { given_leaves(row, first, last); });
+  }
+  void given_leaves(int64_t row, int64_t first, int64_t last) const {
+    double part[8] = {d.given[2 * row + 1]};
+    parts_of(part, 1);
+    if (one_result) return write_one(row, d.given[2 * row], part[0]);
+    write_leaves(row, first, last, d.given[2 * row], part[0], {nullptr, 0});
+    if (stream) kernels.fence();
+  }
+
   void run(void* workspace) const {
+    if (d.given != nullptr) return given_rows();
     auto* const e = reinterpret_cast<double*>(static_cast<char*>(workspace) + joins_bytes(&queue, d));
     if (d.offsets != nullptr) return segments(workspace, e);
     if (shares_rows()) {

@@ -20,9 +20,10 @@ void require_types(const lockstep_normalize_desc& d) {
   if (!is_float(d.dtype))
     fail(LOCKSTEP_INVALID_ARGUMENT, "dtype is {}; lockstep_normalize takes F16, BF16, F32 and F64",
          dtype_text(d.dtype));
-  if (d.result != d.dtype && (!is_float(d.result) || (d.result == LOCKSTEP_F64 && !kind.one_result)))
+  const bool wide = kind.one_result || (kind.exponential && d.given != nullptr);
+  if (d.result != d.dtype && (!is_float(d.result) || (d.result == LOCKSTEP_F64 && !wide)))
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}; rows of {} become {}F16, BF16 or F32", dtype_text(d.result),
-         dtype_text(d.dtype), d.dtype == LOCKSTEP_F64 || kind.one_result ? "F64, " : "");
+         dtype_text(d.dtype), d.dtype == LOCKSTEP_F64 || wide ? "F64, " : "");
   if (d.weight_dtype != d.dtype && d.weight_dtype != LOCKSTEP_F32)
     fail(LOCKSTEP_INVALID_ARGUMENT, "weight_dtype is {}; weight and bias of rows of {} are {}{}",
          dtype_text(d.weight_dtype), dtype_text(d.dtype), dtype_text(d.dtype),
@@ -97,11 +98,20 @@ void prepare_normalize(prepared_call& prepared) {
   if (d.sum != nullptr && d.residual == nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "sum is {} but residual is NULL; give both, or set sum to NULL",
          static_cast<const void*>(d.sum));
+  if (d.given != nullptr && d.residual != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "residual is {}, but given has the statistics of sums that are made before; set it "
+         "to NULL",
+         d.residual);
   require_nonnegative("count", d.count);
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
   const normalization_kind& kind = kind_of(d.kind);
   if (kind.exponential) prepared.reads = 4, prepared.needs = format_text("normalize's {}", kind.name);
+  if (d.given != nullptr) prepared.reads = 5, prepared.needs = "normalize's given";
+  if (d.given != nullptr && d.offsets != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "given is {}, but segments are whole rows; set it to NULL",
+         static_cast<const void*>(d.given));
   if (d.offsets != nullptr) return prepare_segments(prepared, kind);
   require_nonnegative("length", d.length);
   if (kind.one_result && d.length == 0 && d.count != 0)
@@ -126,6 +136,9 @@ void prepare_normalize(prepared_call& prepared) {
     add_side(prepared, offsetof(lockstep_normalize_desc, weight), {"weight", d.weight, per_column, weight_bytes});
   }
   add_side(prepared, offsetof(lockstep_normalize_desc, bias), {"bias", d.bias, per_column, weight_bytes});
+  const int64_t pairs[] = {d.count, 2}, of_pairs[] = {2, 1};
+  add_side(prepared, offsetof(lockstep_normalize_desc, given),
+           {"given", d.given, span_bytes("given", 2, pairs, of_pairs, sizeof *d.given), alignof(double)});
   size_t arrays = 1;
   const int residual = prepared.side_count;
   if (d.residual != nullptr) {

@@ -13,6 +13,9 @@ inline constexpr std::array known_sizes<lockstep_normalize_desc> = {offsetof(loc
 template <>
 inline constexpr std::array known_sizes<lockstep_map_desc> = {offsetof(lockstep_map_desc, times),
                                                               sizeof(lockstep_map_desc)};
+template <>
+inline constexpr std::array known_sizes<lockstep_scan_desc> = {offsetof(lockstep_scan_desc, first),
+                                                               sizeof(lockstep_scan_desc)};
 namespace {
 
 #define LOCKSTEP_DESCRIPTION(op) "lockstep_" #op "_desc", known_sizes<lockstep_##op##_desc>

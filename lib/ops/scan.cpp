@@ -1,6 +1,8 @@
 // scan.cpp - running sums, minima and maxima of sequences: validation.
+#include <bit>
 #include <cstddef>
 
+#include "../bits/order.hpp"
 #include "../bits/reductions.hpp"
 #include "ops.hpp"
 #include "sequences.hpp"
@@ -44,6 +46,30 @@ void require_types(const lockstep_scan_desc& d) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "exclusive is {}; give 0 or 1", d.exclusive);
 }
 
+// What stands before the sequences, of which the backend is told.
+void prepare_before(prepared_call& prepared) {
+  const lockstep_scan_desc& d = prepared.call.scan;
+  const bool ordered = kind_of(d.reduction).ordered(d.dtype);
+  if (d.before == nullptr && d.first != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "first is {} but before is NULL; give both, or set first to 0", d.first);
+  if (d.before == nullptr) return;
+  require_nonnegative("first", d.first);
+  if (d.offsets != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "before is {}, but segments are whole sequences; set it to NULL", d.before);
+  if (ordered && d.first % order::leaf != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "first is {}; sums of floats begin at a leaf, give a multiple of {}", d.first,
+         order::leaf);
+  prepared.reads = 5, prepared.needs = "scan's before";
+  if (prepared.empty) return;
+  const int64_t subtrees = std::popcount(static_cast<uint64_t>(d.first / order::leaf));
+  const bool extreme = kind_of(d.reduction).extreme();
+  const int64_t counts[] = {d.count, ordered ? 1 + subtrees : extreme ? 1 : 2}, strides[] = {counts[1], 1};
+  const size_t bytes = extreme ? prepared.element_bytes : sizeof(double);
+  prepared.sides[0] = {"before", d.before, span_bytes("before", 2, counts, strides, bytes), bytes,
+                       offsetof(lockstep_call, scan) + offsetof(lockstep_scan_desc, before)};
+  prepared.side_count = 1;
+}
+
 }  // namespace
 
 void prepare_scan(prepared_call& prepared) {
@@ -53,12 +79,14 @@ void prepare_scan(prepared_call& prepared) {
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
   prepared.empty = d.count == 0;
+  if (d.offsets != nullptr) prepare_before(prepared);
   if (d.offsets == nullptr) {
     require_nonnegative("length", d.length);
     prepared.empty = prepared.empty || d.length == 0;
     // How far apart the elements of at most one lie means nothing, and may be any number.
     if (d.length <= 1) d.element_stride = d.dst_element_stride = 1;
     if (d.count <= 1) d.sequence_stride = d.dst_sequence_stride = d.length;
+    prepare_before(prepared);
   }
   if (prepared.empty) return;
   if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);

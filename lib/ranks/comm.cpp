@@ -29,6 +29,8 @@ const char* kind_name(kind k) {
     case kind::mean_variance: return "a mean and a variance";
     case kind::reduce_several: return "several sums";
     case kind::halo_fields: return "a halo exchange of several fields";
+    case kind::normalize: return "a normalization";
+    case kind::scan: return "a scan";
   }
   return "an unknown call";
 }
@@ -44,6 +46,8 @@ std::string kind_function(int64_t k) {
     case kind::mean_variance: return "lockstep_ranks_mean_variance";
     case kind::reduce_several: return "lockstep_ranks_reduce_several";
     case kind::halo_fields: return "lockstep_ranks_halo_fields";
+    case kind::normalize: return "lockstep_ranks_normalize";
+    case kind::scan: return "lockstep_ranks_scan";
     default: return kind_name(static_cast<kind>(k));
   }
 }

@@ -77,7 +77,9 @@ enum class kind : uint64_t {
   sums,
   mean_variance,
   reduce_several,
-  halo_fields
+  halo_fields,
+  normalize,
+  scan
 };
 const char* kind_name(kind k);
 // The function that a kind of call is made with, "lockstep_ranks_permute".

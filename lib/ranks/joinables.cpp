@@ -72,6 +72,10 @@ joinable reduce_plan::partial_values() const {
       case family::product: return each(static_cast<const order::exact_factor*>(nullptr), order::multiply);
       case family::extreme: {
         const bool largest = kind().by == lib::join::largest;
+        if (picks)
+          return each(static_cast<const winner*>(nullptr), [largest](winner& a, const winner& b) {
+            a = {largest ? std::max(a.key, b.key) : std::min(a.key, b.key), std::max(a.index, b.index)};
+          });
         return each(static_cast<const winner*>(nullptr), [largest](winner& a, const winner& b) {
           // In a tie the earlier index stays. That may be a later member's, if blocks are cut on several axes.
           const bool better = a.key == b.key ? b.index < a.index : largest ? b.key > a.key : b.key < a.key;

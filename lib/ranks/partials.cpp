@@ -74,11 +74,9 @@ void partial_work::each_array(const reduce_seat& s, const Visit& visit) const {
   if (s.other.data != nullptr) visit(s.other, 1);
 }
 
-// Elements [first, first + length) of every sequence here, one call for each run of sequences with one stride.
-lockstep_status partial_work::over_runs(const reduce_seat& s, const wanted& w, int64_t first, int64_t length,
-                                        char* out) const {
-  const auto result_bytes = static_cast<int64_t>(w.bytes());
+void partial_work::each_run(const reduce_seat& s, int64_t first, const visit_run& visit) const {
   const auto bytes = static_cast<int64_t>(plan.element_bytes);
+  const auto other_bytes = s.other_bytes != 0 ? static_cast<int64_t>(s.other_bytes) : bytes;
   // The last axes count as one run if they have a common stride, in both arrays.
   int64_t count = 1, step[2] = {0, 0};
   int k = s.view.axes - 1;
@@ -95,7 +93,6 @@ lockstep_status partial_work::over_runs(const reduce_seat& s, const wanted& w, i
     if (!continues) break;
     count *= s.view.length[i];
   }
-  lockstep_status status = LOCKSTEP_OK;
   for (int64_t q = 0; q < s.sequences; q += count) {
     strided at[2] = {};
     each_array(s, [&](const sequence_view& v, size_t array) {
@@ -105,10 +102,20 @@ lockstep_status partial_work::over_runs(const reduce_seat& s, const wanted& w, i
         offset += left % v.length[i] * v.stride[i];
         left /= v.length[i];
       }
-      at[array] = {v.data + offset * bytes, v.element_stride, step[array]};
+      at[array] = {v.data + offset * (array == 0 ? bytes : other_bytes), v.element_stride, step[array]};
     });
-    if (call(s, w, at[0], at[1], count, length, out + q * result_bytes) != LOCKSTEP_OK) status = LOCKSTEP_OVERFLOW;
+    visit(at[0], at[1], q, count);
   }
+}
+
+// Elements [first, first + length) of every sequence here.
+lockstep_status partial_work::over_runs(const reduce_seat& s, const wanted& w, int64_t first, int64_t length,
+                                        char* out) const {
+  lockstep_status status = LOCKSTEP_OK;
+  each_run(s, first, [&](const strided& x, const strided& other, int64_t q, int64_t count) {
+    if (call(s, w, x, other, count, length, out + q * static_cast<int64_t>(w.bytes())) != LOCKSTEP_OK)
+      status = LOCKSTEP_OVERFLOW;
+  });
   return status;
 }
 
@@ -150,6 +157,13 @@ void partial_work::gather_one(const reduce_seat& s, int64_t sequence, int64_t fi
     copy_box(comm, s.seat, plan.element_bytes, b, v.data + offset * static_cast<int64_t>(plan.element_bytes),
              &v.element_stride, static_cast<char*>(to) + array * plan.element_bytes, &step);
   });
+}
+
+void partial_work::gather_some(const reduce_seat& s, int64_t low, int64_t high, int64_t first, int64_t count, void* to,
+                               int64_t ld) const {
+  if (low == 0 && high == s.sequences) return gather(s, first, count, to, ld);
+  for (int64_t q = low; q < high; ++q)
+    gather_one(s, q, first, count, static_cast<char*>(to) + static_cast<size_t>((q - low) * ld) * plan.copied_bytes());
 }
 
 void partial_work::direct(const reduce_seat& s, char* results) const {
@@ -196,7 +210,57 @@ void partial_work::ask(const reduce_seat& s, const wanted& w, const piece& p, ch
          s.sequences, p.length, out);
 }
 
+// The sums of E of some sequences' elements, which begin at a leaf: exponentials of at most a stretch of elements wait
+// in the scratch. Always on the CPU, to whose memory elements on a device are copied.
+void partial_work::exponentials(const reduce_seat& s, const strided& x, int64_t sequence, int64_t count, int64_t length,
+                                double* out) const {
+  const auto bytes = static_cast<int64_t>(plan.element_bytes);
+  lockstep_options options = lockstep_options_defaults();
+  options.backend = "cpu";
+  auto* const e = reinterpret_cast<double*>(s.scratch.data());
+  char* const copy = s.scratch.data() + stretch * static_cast<int64_t>(sizeof(double));
+  const auto sums = [&](int64_t q, int64_t rows, int64_t at, int64_t n, double* to) {
+    const char* from = x.data + (q * x.sequence_stride + at * x.element_stride) * bytes;
+    int64_t stride = x.sequence_stride;
+    if (comm.devices->has(s.seat) || (x.element_stride != 1 && n > 1)) {
+      box b;
+      b.rank = 2;
+      b.length = {rows, n};
+      const int64_t in[] = {x.sequence_stride, x.element_stride}, packed[] = {n, 1};
+      copy_box(comm, s.seat, plan.element_bytes, b, from, in, copy, packed);
+      from = copy, stride = n;
+    }
+    lockstep_normalize_desc d = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_SOFTMAX, plan.dtype, rows, n, plan.scale);
+    d.result = LOCKSTEP_F64;
+    d.src_stride = stride;
+    d.given = s.given + 2 * (sequence + q);
+    require_ok(lockstep_normalize(comm.context, &d, from, e, &options));
+    const lockstep_reduce_desc sum = lockstep_reduce_rows(LOCKSTEP_SUM, LOCKSTEP_F64, rows, n, n);
+    require_ok(lockstep_reduce(comm.context, &sum, e, to, &options));
+  };
+  if (const int64_t batch = stretch / length; batch > 0) {
+    for (int64_t q = 0; q < count; q += batch) sums(q, std::min(batch, count - q), 0, length, out + q);
+    return;
+  }
+  static_assert(stretch == leaf << 6);
+  for (int64_t q = 0; q < count; ++q) {
+    order::tree<double> tree;
+    for (int64_t at = 0; at < length; at += stretch) {
+      double sum = 0;
+      sums(q, 1, at, std::min(stretch, length - at), &sum);
+      tree.push(sum, 6);
+    }
+    out[q] = tree.total();
+  }
+}
+
 void partial_work::values(const reduce_seat& s, const piece& p, double* out) const {
+  if (plan.scale != 0 && p.assembled != nullptr)
+    return exponentials(s, {p.assembled, 1, p.length}, 0, s.sequences, p.length, out);
+  if (plan.scale != 0)
+    return each_run(s, p.first, [&](const strided& x, const strided&, int64_t q, int64_t count) {
+      exponentials(s, x, q, count, p.length, out + q);
+    });
   ask(s, {plan.terms, lib::value_of(plan.reduction), LOCKSTEP_F64}, p, reinterpret_cast<char*>(out));
 }
 
@@ -345,6 +409,12 @@ void partial_work::compute_extremes(reduce_seat& s) const {
   for (int64_t q = 0; q < s.sequences; ++q)
     into[q].key = order::key_at(plan.dtype, s.scratch.data(), q, above ? INT64_MAX : INT64_MIN);
   for (int64_t q = 0; index && q < s.sequences; ++q) into[q].index = plan.place_of(s, into[q].index);
+  for (int64_t q = 0; plan.picks && q < s.sequences; ++q) {
+    into[q].index = INT64_MIN;  // another member has it
+    if (s.labels[q] < s.first || s.labels[q] >= s.last) continue;
+    gather_one(s, q, s.labels[q], 1, s.scratch.data());
+    into[q].index = order::key_at(plan.dtype, s.scratch.data(), 0, INT64_MAX);
+  }
 }
 
 // visit(x), or visit(x, y) of two arrays.
@@ -447,7 +517,9 @@ int64_t partial_work::finish(const reduce_seat& s, char* joined, char* out) cons
     case family::extreme:
       for (int64_t q = 0; q < count; ++q) {
         const winner& best = reinterpret_cast<const winner*>(joined)[q];
-        if (to == lib::finish::index)
+        if (plan.gives_keys())
+          reinterpret_cast<winner*>(out)[q] = best;
+        else if (to == lib::finish::index)
           reinterpret_cast<int64_t*>(out)[q] = best.index;
         else
           order::store_key(plan.dtype, out, q, best.key);

@@ -50,8 +50,10 @@ std::pair<int64_t, int64_t> reduce_plan::leaves_of(int32_t member) const {
 }
 
 std::vector<subtree> reduce_plan::tiles_of(int32_t first, int32_t last) const {
+  if (first >= last) return {};
   const int64_t a = range_of(first).first, b = range_of(last - 1).second;
   if (a >= b) return {};
+  if (behind >= 0) return tiling(leaves_that_end_before(a), leaves_that_end_before(b));
   const auto owned = [&](int64_t l) {
     const int32_t owner = owner_of(l);
     return owner >= first && owner < last;
@@ -152,6 +154,17 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
          kind().name, static_cast<int>(dtype));
   src = read_grid(given, "src", comm.ranks());
   src.describe(d, "src");
+  if (src.element_bytes != lockstep_dtype_bytes(dtype))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
+         lockstep_dtype_bytes(dtype));
+  if (by_blocks) axes = (1u << src.rank) - 1;
+  if (axes == 0 || axes >> src.rank != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
+         src.rank - 1);
+  build_of_src(comm, plan, axes, to, d);
+}
+
+bool reduce_plan::lay_out(lockstep_comm& comm, lockstep_ranks_plan& plan, uint32_t axes) {
   how = terms == LOCKSTEP_SUMS_MEAN_VARIANCE ? family::moments
         : terms == LOCKSTEP_SUMS_DIGEST      ? family::digest
         : kind().extreme()                   ? family::extreme
@@ -159,19 +172,16 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
         : kind().by == lib::join::product    ? family::product
                                              : family::sum;
   element_bytes = lockstep_dtype_bytes(dtype);
-  result_bytes = lockstep_dtype_bytes(result) * (two_results() ? 2 : 1);
-  if (src.element_bytes != element_bytes)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
-         element_bytes);
-  if (by_blocks) axes = (1u << src.rank) - 1;
-  if (axes == 0 || axes >> src.rank != 0)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
-         src.rank - 1);
+  result_bytes = gives_keys() ? sizeof(winner) : lockstep_dtype_bytes(result) * (two_results() ? 2 : 1);
   for (int k = 0; k < src.rank; ++k) (axes >> k & 1 ? reduced_axes : kept_axes).push_back(k);
   block_axes = reduced_axes;
   block_kept_axes = kept_axes;
   src.limit_pieces(comm, "src", "a smaller shape or another number of ranks");
-  if (by_blocks && (src.rank_of.size() > 1 || !several.empty()))
+  if (behind >= 0) {
+    home = src;
+    cut_axis = run_axis(src);
+    if (crowded(comm)) return false;
+  } else if (by_blocks && (src.rank_of.size() > 1 || !several.empty()))
     take_blocks_as_leaves();
   else
     choose_home(comm, plan), by_blocks = false;  // the order of a grid of one block is that of the array
@@ -204,8 +214,15 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
     blocks *= home.parts[i];
   }
   for (int32_t b = 0; b < blocks; ++b) kept.rank_of.push_back(b);
-  everywhere = to == nullptr;
-  if (!everywhere) read_dst(comm, to, d);
+  return true;
+}
+
+void reduce_plan::build_of_src(lockstep_comm& comm, lockstep_ranks_plan& plan, uint32_t axes, const lockstep_grid* to,
+                               described& d) {
+  lay_out(comm, plan, axes);
+  const auto blocks = static_cast<int32_t>(kept.rank_of.size());
+  everywhere = to == nullptr && !to_members;
+  if (to != nullptr) read_dst(comm, to, d);
 
   // Pairs of ranks send every element once; few results take fewer messages by doubling (spread).
   constexpr int64_t many_bytes = 64 << 10;
@@ -236,6 +253,10 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
     memory.rewind(mark);
     build_pass(comm, memory, passes[p]);
   }
+  if (!to_members) return;
+  memory.skip();
+  for (const reduce_seat& s : passes[0].seats)
+    rows.emplace_back(memory, s.sequences == 0 ? 0 : static_cast<size_t>(kept_of(s).elements()) * result_bytes);
 }
 
 box reduce_plan::as_given(const box& results) const {
@@ -350,8 +371,11 @@ void reduce_plan::take_memory(workspace& memory, reduce_seat& s) const {
   const auto n = static_cast<size_t>(s.sequences);
   // Moments are a sum and a pair, a digest is a pair.
   const size_t of_a_sequence = two_results() ? 24 : 8;
-  s.scratch = buffer(memory, std::max(scratch_elements * 8 * static_cast<size_t>(arrays()), n * of_a_sequence));
-  if (!everywhere) s.results = buffer(memory, static_cast<size_t>(s.joined.size()) * result_bytes);
+  // Exponentials lie behind their elements.
+  const size_t copies = static_cast<size_t>(scale != 0 ? 2 : arrays());
+  s.scratch = buffer(memory, std::max(scratch_elements * 8 * copies, n * of_a_sequence));
+  if (!everywhere)
+    s.results = buffer(memory, static_cast<size_t>(to_members ? s.sequences : s.joined.size()) * result_bytes);
   if (alone()) return;
   size_t arrays = 1;
   if (by_leaves()) {

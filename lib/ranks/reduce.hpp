@@ -19,7 +19,7 @@ struct digest_sums {
   uint64_t of[2];
 };
 struct winner {
-  int64_t key, index;  // index: 0 unless it is asked for
+  int64_t key, index;  // index: 0 unless it is asked for; or the key of the element that a label names
 };
 
 // The layout of the rank's part of its sequences: some kept axes, and one stride along the sequence.
@@ -51,7 +51,10 @@ struct reduce_seat {
   buffer scratch;                         // a stretch of one sequence, or results of a call
   buffer magnitudes, exponents, plain;    // NORM2 of f64, second pass
   sequence_view view, other;              // other: of the second array; no data if there is none
+  size_t other_bytes = 0;                 // of its elements, if they are not as the first's
   std::vector<sequence_view> views;       // of the arrays of lockstep_ranks_reduce_several
+  const double* given = nullptr;          // of exponentials: two numbers a sequence (lockstep_normalize_desc)
+  const int64_t* labels = nullptr;        // of each sequence, if one element of it is picked
 };
 
 // The sequences are reduced a part at a time, so that memory and messages stay small.
@@ -109,21 +112,45 @@ struct reduce_plan : operation {
   int64_t arrays() const { return pairs() ? 2 : 1; }
   size_t copied_bytes() const { return element_bytes * static_cast<size_t>(arrays()); }
   bool everywhere = true;  // every rank gets all results
-  grid kept, dst;          // kept: the kept axes of home; its rank_of is the block's own number
+  // Of rows (normalize.cpp): every rank gets the results of the sequences of its block of home, in `rows`; of extremes
+  // their keys.
+  bool to_members = false;
+  std::vector<buffer> rows;  // of each seat
+  int behind = -1;           // of a scan: a member sums the leaves that end in its stretch, or, 1, an element later
+  double scale = 0;          // not 0: SUM adds the exponentials of elements, lessened and scaled
+  std::vector<const double*> given;    // of exponentials, of each seat's sequences: reduce_seat::given
+  std::vector<const int64_t*> labels;  // of each seat's sequences, if elements are picked
+  bool picks = false;
+  grid kept, dst;  // kept: the kept axes of home; its rank_of is the block's own number
   // Where every rank gets many results that one rank each has computed: sends them on from the seats' own memory.
   std::unique_ptr<permute_plan> deliver;
   std::vector<reduce_pass> passes;
 
   void build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, uint32_t axes,
              const lockstep_grid* to, described& d);
+  // The same of src, which is set, as are the types.
+  void build_of_src(lockstep_comm& comm, lockstep_ranks_plan& plan, uint32_t axes, const lockstep_grid* to,
+                    described& d);
+  // The first part of it: how sequences are cut. False if the array must be moved first, to flat_home.
+  bool lay_out(lockstep_comm& comm, lockstep_ranks_plan& plan, uint32_t axes);
   void place(execution& x, const lockstep_part* src_parts, const lockstep_part* dst_parts) override;
   task run(execution& x) override;
+  // Its two halves. here: where the blocks are, by array and seat; then where those of home are.
+  task redistributed(execution& x, std::vector<placed>& here);
+  task reduced(execution& x, const std::vector<placed>& here);
   bool joins_on_the_host() const override { return true; }
   void tell(const lockstep_ranks_link& link, lockstep_ranks_cost& cost) const override;
 
+  box kept_of(const reduce_seat& s) const { return kept.of_block(s.kept_block); }
   // A rank's elements, of all its sequences.
   box block_of(int32_t rank) const { return blocks_stay ? src.of(rank) : home.of(rank); }
   // The place in its sequence of the element that is the i-th of the seat's.
+  // Describes a block as sequences; false if the reduced axes have no common stride.
+  bool view(const box& block, const placed& at, sequence_view& out) const;
+  grid flat_home(const lockstep_comm& comm) const;
+  reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
+  void take_memory(workspace& memory, reduce_seat& s) const;
+  int64_t leaves_that_end_before(int64_t element) const { return std::max<int64_t>(element - behind, 0) / order::leaf; }
   int64_t place_of(const reduce_seat& s, int64_t i) const;
   // The elements of a sequence that a member holds, and the member that sums a leaf.
   std::pair<int64_t, int64_t> range_of(int32_t member) const;
@@ -143,7 +170,10 @@ struct reduce_plan : operation {
            kind().of != lib::term::truth;
   }
   // One call gives the results. Not where one may overflow: it would not tell which. A digest is computed on the CPU.
-  bool alone() const { return members == 1 && !may_overflow() && how != family::digest && several.empty(); }
+  bool alone() const {
+    return members == 1 && !may_overflow() && how != family::digest && several.empty() && scale == 0 && !gives_keys();
+  }
+  bool gives_keys() const { return to_members && how == family::extreme; }
 
  private:
   int run_axis(const grid& g) const;
@@ -155,12 +185,9 @@ struct reduce_plan : operation {
   void read_dst(lockstep_comm& comm, const lockstep_grid* to, described& d);
   template <class T>
   void join_forests(const joinable::part& low, const joinable::part& high, int64_t sequences, char* out) const;
-  grid flat_home(const lockstep_comm& comm) const;
   int64_t sequences_of_a_pass(const lockstep_comm& comm) const;
-  reduce_seat seat_of(const lockstep_comm& comm, int32_t seat, const std::vector<box>& slices) const;
   void build_pass(lockstep_comm& comm, workspace& memory, reduce_pass& pass);
   void build_delivery(lockstep_comm& comm, lockstep_ranks_plan& plan);
-  void take_memory(workspace& memory, reduce_seat& s) const;
   void add_fragments(lockstep_comm& comm, reduce_pass& pass) const;
   void add_results(lockstep_comm& comm, reduce_pass& pass) const;
   // views: of each seat's block of the first array, then of the second.
@@ -187,12 +214,19 @@ struct partial_work {
   void choose_exponents(const reduce_seat& s, const char* largest) const;
   void finish_scaled(const reduce_seat& s, char* joined, char* results) const;
   void gather(const reduce_seat& s, int64_t first, int64_t count, void* to, int64_t ld) const;
-
- private:
+  // The same of sequences [low, high).
+  void gather_some(const reduce_seat& s, int64_t low, int64_t high, int64_t first, int64_t count, void* to,
+                   int64_t ld) const;
   struct strided {
     const char* data;
     int64_t element_stride, sequence_stride;
   };
+  // visit(first array, second array, first sequence, sequences) for each run of sequences with one stride, in both
+  // arrays, from an element on.
+  using visit_run = std::function<void(const strided&, const strided&, int64_t, int64_t)>;
+  void each_run(const reduce_seat& s, int64_t first, const visit_run& visit) const;
+
+ private:
   // What a call of lockstep.h computes: terms of lockstep_sums, or else a reduction.
   struct wanted {
     std::optional<lockstep_sums_kind> terms;
@@ -216,6 +250,8 @@ struct partial_work {
     int64_t first, length;
     const char* assembled;  // NULL: own elements
   };
+  void exponentials(const reduce_seat& s, const strided& x, int64_t sequence, int64_t count, int64_t length,
+                    double* out) const;
   template <class Visit>
   void each_piece(const reduce_seat& s, const Visit& visit) const;
   void ask(const reduce_seat& s, const wanted& w, const piece& p, char* out) const;

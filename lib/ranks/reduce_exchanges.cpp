@@ -53,15 +53,18 @@ void reduce_plan::add_results(lockstep_comm& comm, reduce_pass& pass) const {
     }
     return all;
   };
-  for (size_t i = 0; second_pass() && i < pass.seats.size(); ++i) {
-    const reduce_seat& s = pass.seats[i];
-    std::vector<spread_share> shares;
-    for (const auto& [part, holders] : shares_of(s.sequences))
-      shares.push_back({static_cast<size_t>(part.low) * sizeof(int32_t),
-                        static_cast<size_t>(part.size()) * sizeof(int32_t), holders});
-    pass.exponents.add(
-        comm, s.member, members, [&](int32_t m) { return rank_of(s.kept_block, m); }, shares, i);
-  }
+  const auto to_all_members = [&](spread& to, size_t bytes) {
+    for (size_t i = 0; i < pass.seats.size(); ++i) {
+      const reduce_seat& s = pass.seats[i];
+      std::vector<spread_share> shares;
+      for (const auto& [part, holders] : shares_of(s.sequences))
+        shares.push_back({static_cast<size_t>(part.low) * bytes, static_cast<size_t>(part.size()) * bytes, holders});
+      to.add(
+          comm, s.member, members, [&](int32_t m) { return rank_of(s.kept_block, m); }, shares, i);
+    }
+  };
+  if (second_pass()) to_all_members(pass.exponents, sizeof(int32_t));
+  if (to_members) return to_all_members(pass.results, result_bytes);
   std::vector<spread_share> shares;
   int64_t key = 0;
   for (size_t b = 0; b < pass.slices.size(); ++b)

@@ -10,21 +10,18 @@ namespace lockstep::ranks {
 
 constexpr int64_t leaf = order::leaf;
 
-namespace {
-
-// Describes the block as sequences; false if the reduced axes have no common stride.
-bool view_of(const reduce_plan& p, const box& block, const placed& at, sequence_view& view) {
+bool reduce_plan::view(const box& block, const placed& at, sequence_view& view) const {
   view.data = at.data;
   view.axes = 0;
-  for (const int k : p.block_kept_axes) {
+  for (const int k : block_kept_axes) {
     const auto i = static_cast<size_t>(k), v = static_cast<size_t>(view.axes++);
     view.length[v] = block.length[i];
     view.stride[v] = at.strides[i];
   }
   int64_t reach = 0;  // elements that the inner axes span
   view.element_stride = 1;
-  for (auto k = p.block_axes.size(); k-- > 0;) {
-    const auto i = static_cast<size_t>(p.block_axes[k]);
+  for (auto k = block_axes.size(); k-- > 0;) {
+    const auto i = static_cast<size_t>(block_axes[k]);
     if (block.length[i] == 1) continue;
     if (reach == 0)
       view.element_stride = at.strides[i], reach = at.strides[i] * block.length[i];
@@ -36,6 +33,7 @@ bool view_of(const reduce_plan& p, const box& block, const placed& at, sequence_
   return true;
 }
 
+namespace {
 // The same for some of the sequences.
 sequence_view view_of_slice(const reduce_plan& p, sequence_view v, const box& all, const box& slice) {
   for (size_t k = 0; k < static_cast<size_t>(v.axes); ++k) {
@@ -96,27 +94,37 @@ void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_
 }  // namespace
 
 task reduce_plan::run(execution& x) {
-  lockstep_comm& comm = *x.plan.comm;
-  std::vector<host_memory> packed;
   std::vector<placed> here = x.from;
-  if (redistribute != nullptr) {
-    std::vector<placed> there;
-    there.reserve(static_cast<size_t>(comm.seats));
-    for (int32_t s = 0; s < comm.seats; ++s)
-      there.push_back(
-          {moved[static_cast<size_t>(s)].data(), moved_strides[static_cast<size_t>(s)], comm.devices->has(s)});
-    const auto seats = static_cast<std::ptrdiff_t>(comm.seats);
-    for (int64_t k = 0; k < arrays(); ++k) {
-      const std::vector<placed> array(here.begin() + k * seats, here.begin() + (k + 1) * seats);
-      task step = redistribute->move_all(x, 128, array, there);
-      co_await step;
-      for (int32_t s = 0; s < comm.seats; ++s) {
-        placed& at = here[static_cast<size_t>(k * seats + s)] = there[static_cast<size_t>(s)];
-        at.strides = home_strides(home.of(comm.first() + s));
-        if (at.data != nullptr) there[static_cast<size_t>(s)].data += element_bytes;  // for the other array's
-      }
+  task first = redistributed(x, here);
+  co_await first;
+  task second = reduced(x, here);
+  co_await second;
+}
+
+task reduce_plan::redistributed(execution& x, std::vector<placed>& here) {
+  if (redistribute == nullptr) co_return;
+  lockstep_comm& comm = *x.plan.comm;
+  std::vector<placed> there;
+  there.reserve(static_cast<size_t>(comm.seats));
+  for (int32_t s = 0; s < comm.seats; ++s)
+    there.push_back(
+        {moved[static_cast<size_t>(s)].data(), moved_strides[static_cast<size_t>(s)], comm.devices->has(s)});
+  const auto seats = static_cast<std::ptrdiff_t>(comm.seats);
+  for (int64_t k = 0; k < arrays(); ++k) {
+    const std::vector<placed> array(here.begin() + k * seats, here.begin() + (k + 1) * seats);
+    task step = redistribute->move_all(x, 128, array, there);
+    co_await step;
+    for (int32_t s = 0; s < comm.seats; ++s) {
+      placed& at = here[static_cast<size_t>(k * seats + s)] = there[static_cast<size_t>(s)];
+      at.strides = home_strides(home.of(comm.first() + s));
+      if (at.data != nullptr) there[static_cast<size_t>(s)].data += element_bytes;  // for the other array's
     }
   }
+}
+
+task reduce_plan::reduced(execution& x, const std::vector<placed>& here) {
+  lockstep_comm& comm = *x.plan.comm;
+  std::vector<host_memory> packed;
   std::vector<sequence_view> views(here.size());
   for (size_t array = 0; array < here.size(); ++array)
     x.attempt(comm.first() + static_cast<int32_t>(array) % comm.seats, [&] {
@@ -124,7 +132,7 @@ task reduce_plan::run(execution& x) {
       const box block = block_of(comm.first() + s);
       const placed& in = here[array];
       sequence_view& view = views[array];
-      if (block.empty() || view_of(*this, block, in, view)) return;
+      if (block.empty() || this->view(block, in, view)) return;
       // The sequences have no single stride, so copy the block with the reduced axes innermost.
       std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
       int64_t stride = 1;
@@ -138,7 +146,7 @@ task reduce_plan::run(execution& x) {
       const host_memory& copy =
           packed.emplace_back(comm.devices->has(s) ? host_memory(comm, bytes, s) : host_memory(comm, bytes));
       copy_box(comm, s, element_bytes, block, in.data, in.strides.data(), copy.data(), strides.data());
-      view_of(*this, block, {copy.data(), strides}, view);
+      this->view(block, {copy.data(), strides}, view);
     });
   int64_t overflow = -1;
   for (reduce_pass& pass : passes) {
@@ -185,6 +193,9 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
         s.views.push_back(views[array]);
       s.view = view_of_slice(*this, views[seat], kept.of_block(s.kept_block), s.kept);
       if (pairs()) s.other = view_of_slice(*this, views[other], kept.of_block(s.kept_block), s.kept);
+      const auto first = offset_of(s.kept, kept_of(s), packed_strides(kept_of(s)).data());
+      if (scale != 0) s.given = given[seat] + 2 * first;
+      if (picks) s.labels = labels[seat] == nullptr ? nullptr : labels[seat] + first;
     }
   if (deliver != nullptr) {
     each_seat(x, pass, [&](reduce_seat& s) { work.direct(s, s.results.data()); });
@@ -230,6 +241,7 @@ task reduce_plan::run_pass(execution& x, reduce_pass& pass, const std::vector<se
 }
 
 char* reduce_plan::results_of(const reduce_pass& pass, const reduce_seat& s) const {
+  if (to_members) return s.results.data() + static_cast<size_t>(s.joined.low) * result_bytes;
   if (!everywhere) return s.results.data();
   return pass.everything.data() + pass.at[static_cast<size_t>(s.kept_block)] +
          static_cast<size_t>(s.joined.low) * result_bytes;
@@ -317,6 +329,16 @@ task reduce_plan::hand_over(execution& x, reduce_pass& pass, int64_t& overflow) 
              to.data + offset_of(given, all, to.strides.data()) * static_cast<int64_t>(one_result_bytes()),
              to.strides.data());
   };
+  if (to_members) {
+    task step = pass.results.run(x, 100, [&](size_t i) { return pass.seats[i].results.data(); });
+    co_await step;
+    for (const reduce_seat& s : pass.seats)
+      if (s.sequences > 0)
+        std::memcpy(rows[static_cast<size_t>(s.seat)].data() +
+                        offset_of(s.kept, kept_of(s), packed_strides(kept_of(s)).data()) * bytes,
+                    s.results.data(), static_cast<size_t>(s.sequences * bytes));
+    co_return;
+  }
   if (everywhere) {
     task step = pass.results.run(
         x, 100, [&](size_t) { return pass.everything.data(); }, &overflow);

@@ -417,6 +417,8 @@ TEST_F(Abi, Normalize) {
   n("weight", [](D& d) { d.weight = src_bytes + 2; }, {"weight is 0x", "not aligned to its 4-byte elements"});
   n("residual", [](D& d) { d.residual = dst_bytes; }, {"residual", "overlap", "give dst memory of its own"});
   n("stride", [](D& d) { d.dst_stride = 7; }, {"dst_stride is 7", "8 or more"});
+  n("given", [](D& d) { d.given = reinterpret_cast<const double*>(src_bytes + 4); },
+    {"given is 0x", "not aligned to its 8-byte elements"});
   const auto softmax = [&](const char* what, lockstep_normalization kind, const std::function<void(D&)>& change,
                            std::initializer_list<const char*> fragments) {
     n(

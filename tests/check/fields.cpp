@@ -473,6 +473,24 @@ const std::vector<promise>& table() {
       {"lockstep_normalize_desc.bias", normalized([](N& d) { d.bias = src + 63; }), "",
        scaled({64 * 64 + 1, 64 * 65 + 2, 64 * 66 + 3, 64 * 64 + 4, 64 * 65 + 5, 64 * 66 + 6})},
       {"lockstep_normalize_desc.bias", normalized([](N& d) { d.bias = dst; }), "bias (0x"},
+      {"lockstep_scan_desc.before", scanned([](X& d) {
+         static const double before[] = {7, 100, 7, 200};  // a leaf's sum each; nothing is exclusive here
+         d.first = 2048, d.before = before;
+       }), "", scaled({101, 103, 106, 204, 209, 215}, 1)},
+      {"lockstep_scan_desc.before", scanned([](X& d) { d.before = dst + 5, d.first = 2048; }), "before (0x"},
+      {"lockstep_scan_desc.first", scanned([](X& d) { d.first = 2048; }), "before is NULL; give both"},
+      {"lockstep_scan_desc.first", scanned([](X& d) { d.first = 5, d.before = src; }), "give a multiple of 2048"},
+      {"lockstep_scan_desc.first", scanned([](X& d) { d.first = -2048, d.before = src; }), "first is -2048"},
+      {"lockstep_normalize_desc.given", normalized([](N& d) {
+         static const double given[] = {0, 32, 1, 64};
+         d.given = given;
+       }), "", scaled({2, 4, 6, 3, 4, 5})},
+      {"lockstep_normalize_desc.given", normalized([](N& d) {
+         static const double given[] = {3, 1, 6, 4};
+         d.kind = LOCKSTEP_NORMALIZE_SOFTMAX, d.scale = 1024, d.given = given;
+       }), "", scaled({0, 0, 4, 0, 0, 1}, 0.25)},
+      {"lockstep_normalize_desc.given", normalized([](N& d) { d.given = src, d.residual = src + 6; }), "set it to NULL"},
+      {"lockstep_normalize_desc.given", normalized([](N& d) { d.given = dst + 5; }), "given (0x"},
       {"lockstep_normalize_desc.residual", normalized([](N& d) { d.residual = src + 6; }), "",
        scaled({8, 10, 12, 14, 16, 18})},
       {"lockstep_normalize_desc.residual", normalized([](N& d) { d.residual = dst + 2; }), "residual (0x"},

@@ -96,8 +96,9 @@ TEST(Hostile, StructsOfSizesThatNeverWere) {
       "normalize", lockstep_normalize_rows(LOCKSTEP_NORMALIZE_LAYER, LOCKSTEP_F32, 4, 16, 1e-5),
       [&](auto* d) { return lockstep_normalize(c.self, d, src, dst, nullptr); },
       offsetof(lockstep_normalize_desc, offsets));
-  only_known_sizes<lockstep_scan_desc>("scan", lockstep_scan_full(LOCKSTEP_MAX, LOCKSTEP_F32, 64),
-                                       [&](auto* d) { return lockstep_scan(c.self, d, src, dst, nullptr); });
+  only_known_sizes<lockstep_scan_desc>(
+      "scan", lockstep_scan_full(LOCKSTEP_MAX, LOCKSTEP_F32, 64),
+      [&](auto* d) { return lockstep_scan(c.self, d, src, dst, nullptr); }, offsetof(lockstep_scan_desc, first));
   only_known_sizes<lockstep_sums_desc>("sums", lockstep_sums_full(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 64, src),
                                        [&](auto* d) { return lockstep_sums(c.self, d, src, &sum, nullptr); });
   const int32_t axes[] = {0};

@@ -257,6 +257,104 @@ TEST_F(Properties, NormalizedRowsAtTiesAreThoseOfDoubleArithmetic) {
   }
 }
 
+// Rows whose statistics are given: the definition's bits, and no element of them counts for another.
+TEST_F(Properties, RowsOfGivenStatistics) {
+  lockstep_options ref = lockstep_options_defaults();
+  ref.variant = "ref";
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const auto kind = static_cast<lockstep_normalization>(draw() % LOCKSTEP_NORMALIZATION_COUNT);
+    constexpr lockstep_dtype types[] = {LOCKSTEP_F16, LOCKSTEP_BF16, LOCKSTEP_F32, LOCKSTEP_F64};
+    const lockstep_dtype dtype = types[draw() % 4];
+    const bool exponential = kind >= LOCKSTEP_NORMALIZE_SOFTMAX;
+    const int64_t lengths[] = {1, 130, 2049, 9000, 140000}, n = lengths[draw() % (repeat < 20 ? 5 : 4)];
+    const int64_t rows = n > 9000 ? 1 : static_cast<int64_t>(1 + draw() % 5);
+    lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype, rows, n, exponential ? -0.5 : 1e-5);
+    d.result = draw() % 2 == 0 ? dtype : exponential ? LOCKSTEP_F64 : types[draw() % 3];
+    d.weight_dtype = LOCKSTEP_F32;
+    std::vector<double> given;
+    for (int64_t r = 0; r < rows; ++r) {
+      // Of a negative scale the smallest element of the whole row: none is less.
+      const double centre = static_cast<double>(draw() % 64) / 16;
+      given.push_back(exponential ? -130 - centre : draw() % 20 == 0 ? INFINITY : centre - 2);
+      given.push_back(draw() % 20 == 0 ? NAN : static_cast<double>(1 + draw() % 64) / 16);
+    }
+    d.given = given.data();
+    const std::vector<float> x = grid(draw, static_cast<size_t>(rows * n)), weight = grid(draw, static_cast<size_t>(n));
+    const size_t bytes = lockstep_dtype_bytes(dtype), result_bytes = lockstep_dtype_bytes(d.result);
+    std::vector<unsigned char> src(x.size() * bytes), y(x.size() * result_bytes), expected(y);
+    const int64_t count = rows * n;
+    const lockstep_convert_desc c = lockstep_convert_packed(LOCKSTEP_F32, dtype, 1, 1, &count, nullptr);
+    ASSERT_EQ(lockstep_convert(context, &c, x.data(), src.data(), nullptr), LOCKSTEP_OK);
+    std::vector<int64_t> labels(static_cast<size_t>(rows), n - 1);
+    if (kind == LOCKSTEP_NORMALIZE_PICKED)
+      d.labels = labels.data();
+    else if (!exponential && draw() % 2 == 0)
+      d.weight = weight.data();
+    if (!exponential && draw() % 2 == 0) d.bias = weight.data();
+    ASSERT_EQ(lockstep_normalize(context, &d, src.data(), expected.data(), &ref), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_normalize(context, &d, src.data(), y.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(y, expected) << "kind " << kind << ", dtype " << dtype << ", result " << d.result << ", row of " << n;
+    if (rows != 1 || n < 100 || kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP) continue;
+    const int64_t cut = n / 3;  // in two parts
+    d.length = d.src_stride = d.dst_stride = cut;
+    ASSERT_EQ(lockstep_normalize(context, &d, src.data(), y.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    d.length = d.src_stride = d.dst_stride = n - cut;
+    const auto at = static_cast<size_t>(cut);
+    if (d.weight != nullptr) d.weight = weight.data() + at;
+    if (d.bias != nullptr) d.bias = weight.data() + at;
+    ASSERT_EQ(lockstep_normalize(context, &d, src.data() + at * bytes, y.data() + at * result_bytes, nullptr),
+              LOCKSTEP_OK);
+    ASSERT_EQ(y, expected) << "kind " << kind << ", in parts";
+  }
+}
+
+// The ends of longer sequences, of any layout: the definition's bits.
+TEST_F(Properties, ScansBehindOtherElements) {
+  lockstep_options ref = lockstep_options_defaults();
+  ref.variant = "ref";
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    constexpr lockstep_reduction reductions[] = {LOCKSTEP_SUM, LOCKSTEP_MIN, LOCKSTEP_MAX};
+    constexpr lockstep_dtype types[] = {LOCKSTEP_F16, LOCKSTEP_F32, LOCKSTEP_F64, LOCKSTEP_I32, LOCKSTEP_I64};
+    const lockstep_reduction reduction = reductions[draw() % 3];
+    const lockstep_dtype dtype = types[draw() % 5];
+    const bool floats = lockstep_dtype_kind(dtype) == 'f', sum = reduction == LOCKSTEP_SUM;
+    const int64_t lengths[] = {1, 130, 2049, 9000, 300000}, n = lengths[draw() % (repeat < 20 ? 5 : 4)];
+    const int64_t rows = n > 9000 ? 1 : static_cast<int64_t>(1 + draw() % 40);
+    lockstep_scan_desc d = draw() % 2 == 0 ? lockstep_scan_rows(reduction, dtype, rows, n, n)
+                                           : lockstep_scan_columns(reduction, dtype, n, rows, rows);
+    if (sum && !floats) d.result = LOCKSTEP_I64;
+    if (sum && floats && draw() % 2 == 0) d.result = LOCKSTEP_F64;
+    d.exclusive = static_cast<int32_t>(draw() % 2);
+    d.first = static_cast<int64_t>(draw() % 70) * 2048;
+    const size_t bytes = lockstep_dtype_bytes(dtype), count = static_cast<size_t>(rows * n);
+    const size_t numbers = static_cast<size_t>(rows) * (2 + 8);
+    const std::vector<float> x = grid(draw, count + numbers);
+    std::vector<unsigned char> src(count * bytes), y(count * lockstep_dtype_bytes(d.result)), expected(y);
+    std::vector<double> state(numbers);
+    const auto convert = [&](const float* from, int64_t elements, lockstep_dtype to, void* into) {
+      const lockstep_convert_desc c = lockstep_convert_packed(LOCKSTEP_F32, to, 1000, 1, &elements, nullptr);
+      ASSERT_EQ(lockstep_convert(context, &c, from, into, nullptr), LOCKSTEP_OK);
+    };
+    convert(x.data(), static_cast<int64_t>(count), dtype, src.data());
+    convert(x.data() + count, static_cast<int64_t>(numbers),
+            !sum     ? dtype
+            : floats ? LOCKSTEP_F64
+                     : LOCKSTEP_I32,
+            state.data());
+    if (sum && !floats)  // numbers of 128 bits
+      for (int64_t s = rows; s-- > 0;) {
+        const int64_t low = reinterpret_cast<const int32_t*>(state.data())[s], high = low < 0 ? -1 : 0;
+        reinterpret_cast<int64_t*>(state.data())[2 * s] = low;
+        reinterpret_cast<int64_t*>(state.data())[2 * s + 1] = high;
+      }
+    d.before = state.data();
+    ASSERT_EQ(lockstep_scan(context, &d, src.data(), expected.data(), &ref), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_scan(context, &d, src.data(), y.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(y, expected) << "reduction " << reduction << ", dtype " << dtype << ", first " << d.first << ", " << rows
+                           << " of " << n << ", exclusive " << d.exclusive;
+  }
+}
+
 TEST_F(Properties, StencilsAreCloseToDoubleArithmetic) {
   on_both([&](const lockstep_options* options) {
     const int64_t shape[] = {11, 13, 29};

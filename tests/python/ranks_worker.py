@@ -76,6 +76,51 @@ def operations(comm):
     same(comm.reduce("sum", long[comm.box(grid).slices], grid, dtype=float), ls.sum(long, dtype=float))
 
 
+def rows(comm):
+    for dtype in ("f4", "f8", "f2"):
+        x, other = (RNG.standard_normal((7, 5, 4100)).astype(dtype) for _ in range(2))
+        weight, bias = (RNG.standard_normal(4100).astype("f4") for _ in range(2))
+        labels = RNG.integers(0, 4100, (7, 5))
+        for grid in grids(x.shape):
+            mine = comm.box(grid).slices
+            own = (mine[:-1], mine[-1])
+            for kind, whole in (("l2", ls.normalize), ("rms", ls.rms_norm), ("layer", ls.layer_norm)):
+                same(comm.normalize(kind, x[mine], grid), whole(x)[mine], dtype, kind, grid)
+                got, added = comm.normalize(kind, x[mine], grid, weight=weight[own[1]], bias=bias[own[1]], residual=other[mine], eps=1e-3, dtype="f4")
+                total = np.empty_like(x)
+                same(got, whole(x, weight=weight, bias=bias, residual=other, residual_out=total, eps=1e-3, dtype="f4")[mine], dtype, kind, grid)
+                same(added, total[mine], dtype, kind, grid)
+            for kind, whole in (("softmax", ls.softmax), ("log_softmax", ls.log_softmax)):
+                same(comm.normalize(kind, x[mine], grid, scale=-0.5), whole(x, scale=-0.5)[mine], dtype, kind, grid)
+            if 0 in comm.box(grid).shape:
+                comm.normalize("logsumexp", x[mine], grid), comm.normalize("picked", x[mine], grid, labels=labels[own[0]])
+                continue
+            same(comm.normalize("logsumexp", x[mine], grid, dtype="f8"), ls.logsumexp(x, dtype="f8")[own[0]], dtype, "logsumexp", grid)
+            same(comm.normalize("picked", x[mine], grid, labels=labels[own[0]]), ls.picked(x, labels)[own[0]], dtype, "picked", grid)
+    line = RNG.standard_normal(10_001).astype("f4")
+    grid = lr.Grid(line.shape, (size,))
+    same(comm.normalize("logsumexp", line[comm.box(grid).slices], grid), np.array([ls.logsumexp(line)]), "a row")
+    block = line[comm.box(grid).slices]
+    fails(comm, lambda broken: comm.normalize("soft" if broken else "softmax", block, grid), ls.InvalidArgument, lr.RankFailed, "kind is 'soft'")
+    fails(comm, lambda broken: comm.normalize("rms", block, grid, weight=block[:-1] if broken else block), ls.InvalidArgument, lr.RankFailed, "weight has")
+    fails(comm, lambda broken: comm.normalize("picked", block, grid, labels=np.zeros(2 if broken else 1, int)), ls.InvalidArgument, lr.RankFailed, "labels holds")
+
+
+def scans(comm):
+    for dtype in ("f4", "f8", "f2", "i4", "i8"):
+        x = (RNG.standard_normal((4100, 3, 5)) * 9).astype(dtype)
+        for grid, exclusive in itertools.product(grids(x.shape), (False, True)):
+            mine = comm.box(grid).slices
+            for axis in (0, 1, -1):
+                for name, whole in (("sum", ls.cumsum), ("min", ls.cummin), ("max", ls.cummax)):
+                    same(comm.scan(name, x[mine], grid, axis, exclusive=exclusive), whole(x, axis, exclusive=exclusive)[mine], dtype, name, axis, grid)
+    grid = lr.Grid((30, 3), (size, 1))
+    block = np.ones(comm.box(grid).shape, "f4")
+    same(comm.scan("sum", block, grid, 0, dtype="f8"), np.cumsum(np.ones((30, 3)), 0)[comm.box(grid).slices])
+    fails(comm, lambda broken: comm.scan("prod" if broken else "sum", block, grid, 0), ls.InvalidArgument, lr.RankFailed, "reduction is 'prod'")
+    fails(comm, lambda broken: comm.scan("sum", block, grid, 2 if broken else 0), ls.InvalidArgument, lr.RankFailed, "axis is 2")
+
+
 def stencils(comm):
     for shape, weights in (((61,), [1, -2, 0.5]), ((40, 17), ls.star(0.5, [1, 2, 3, 4], [5, 6, 7, 8])), ((21, 9, 8), ls.laplace_weights(3))):
         whole = RNG.standard_normal(shape).astype("f4")
@@ -336,6 +381,8 @@ def lost():
 with lr.Comm(world) as comm:
     assert (comm.rank, comm.size) == (rank, size)
     operations(comm)
+    rows(comm)
+    scans(comm)
     stencils(comm)
     kept(comm)
     solvers(comm)

@@ -84,6 +84,29 @@ def test_blocks_have_the_bits_of_the_whole(place, ranks):
     on_ranks(ranks, work)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_rows_and_scans_have_the_bits_of_the_whole(ranks):
+    x, other = (RNG.standard_normal((3, 4100)).astype("f4") for _ in range(2))
+    weight, labels = RNG.standard_normal(4100).astype("f4"), np.array([0, 4099, 7])
+
+    def work(world):
+        with lr.Comm(world) as comm:
+            grid = lr.Grid(x.shape, (1, ranks))
+            mine = comm.box(grid).slices
+            same(comm.normalize("softmax", x[mine], grid, scale=0.5), ls.softmax(x, scale=0.5)[mine], np.ndarray, "softmax")
+            got, total = comm.normalize("layer", x[mine], grid, weight=weight[mine[1]], residual=other[mine])
+            same(got, ls.layer_norm(x, weight=weight, residual=other)[mine], np.ndarray, "layer")
+            same(total, (x + other)[mine], np.ndarray, "sum")
+            same(comm.normalize("picked", x[mine], grid, labels=labels), ls.picked(x, labels), np.ndarray, "picked")
+            for axis, exclusive in ((0, False), (1, True)):
+                same(comm.scan("sum", x[mine], grid, axis, exclusive=exclusive), ls.cumsum(x, axis, exclusive=exclusive)[mine], np.ndarray, "cumsum", axis)
+            plan = comm.plan("scan", "max", x[mine], grid, 1)
+            plan.start()
+            same(plan.wait(), ls.cummax(x, 1)[mine], np.ndarray, "cummax")
+
+    on_ranks(ranks, work)
+
+
 def test_device_arrays_want_a_rank_of_the_device():
     class OnDevice:
         def __init__(self, device=0, kind=2):

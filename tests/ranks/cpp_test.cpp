@@ -1,6 +1,7 @@
 // cpp_test.cpp - ranks.hpp: the same results as the C calls, exceptions with the library's words.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "lockstep/ranks.hpp"
@@ -123,6 +124,20 @@ TEST(Cpp, OptionsScalarsAndGhosts) {
                                            lockstep_part_packed(pairs[1], 1, &two)};
   ranks::mean_variance(world, line, 1, 1).execute(parts.data(), to.data());
   for (const auto& pair : pairs) EXPECT_EQ((std::vector<double>{pair[0], pair[1]}), (std::vector<double>{2.5, 3.5}));
+
+  // One row, 0 to 5, whose norm is the root of 55; the square of each element over it, times the weight of its column.
+  const std::int64_t halves[] = {3};
+  double scaled[6], weights[6] = {0, 1, 2, 3, 4, 5};
+  std::vector<lockstep_part> in = parts, out;
+  for (int s = 0; s < 2; ++s) {
+    in.push_back(lockstep_part_packed(weights + 3 * s, 1, halves));
+    out.push_back(lockstep_part_packed(scaled + 3 * s, 1, halves));
+  }
+  const lockstep_normalize_desc rows = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_F64, 0, 0, 1e-9);
+  ranks::normalize(world, line, rows, LOCKSTEP_RANKS_WEIGHT).execute(in.data(), out.data());
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(scaled[i], i / std::sqrt(55.0) * i);
+  ranks::scan(world, line, LOCKSTEP_SUM, 0, true).execute(parts.data(), out.data());
+  EXPECT_EQ(std::vector<double>(scaled, scaled + 6), (std::vector<double>{0, 0, 1, 3, 6, 10}));
 }
 
 TEST(Cpp, PartsWithGhosts) {

@@ -186,6 +186,18 @@ TEST(Messages, OfAMillionRanksAreFew) {
       };
     };
     const int neighbours = side == 2 ? 7 : 26, joins = 2 * log + 2;
+    const auto scan = [&](lockstep_reduction reduction) -> make_plan {
+      return [&slabs, reduction](lockstep_comm* c, lockstep_ranks_plan** plan) {
+        return lockstep_ranks_scan(c, &slabs, reduction, LOCKSTEP_F64, LOCKSTEP_F64, 0, 0, nullptr, plan);
+      };
+    };
+    // A row cut at no leaf: its extreme, then its sum.
+    const auto rows = [&](lockstep_normalization kind) -> make_plan {
+      return [&slabs, kind](lockstep_comm* c, lockstep_ranks_plan** plan) {
+        const lockstep_normalize_desc desc = lockstep_normalize_rows(kind, LOCKSTEP_F64, 0, 0, 1);
+        return lockstep_ranks_normalize(c, &slabs, &desc, 0, nullptr, plan);
+      };
+    };
     const struct {
       const char* name;
       make_plan make;
@@ -223,7 +235,12 @@ TEST(Messages, OfAMillionRanksAreFew) {
          joins, 100 * joins},
         {"dot", sums(LOCKSTEP_SUMS_DOT, LOCKSTEP_F64), joins + 2, 2 * 16384 + 64 * log * joins},
         {"mean and variance", sums(LOCKSTEP_SUMS_MEAN_VARIANCE, LOCKSTEP_F64), joins + 2, 16384 + 100 * log * joins},
-        {"digest", sums(LOCKSTEP_SUMS_DIGEST, LOCKSTEP_U64), joins + 2, 16384 + 100 * joins}};
+        {"digest", sums(LOCKSTEP_SUMS_DIGEST, LOCKSTEP_U64), joins + 2, 16384 + 100 * joins},
+        {"rms norm", rows(LOCKSTEP_NORMALIZE_RMS), joins + 2, 16384 + 64 * log * joins},
+        {"layer norm", rows(LOCKSTEP_NORMALIZE_LAYER), joins + 2, 16384 + 100 * log * joins},
+        {"softmax", rows(LOCKSTEP_NORMALIZE_SOFTMAX), 2 * joins + 2, 16384 + 100 * log * joins},
+        {"running sum", scan(LOCKSTEP_SUM), log + 3, 2 * 16384 + 100 * log * joins},
+        {"running maximum", scan(LOCKSTEP_MAX), log + 1, 100 * joins}};
     for (const int32_t rank : {0, ranks / 2, ranks - 1}) {
       lockstep_comm* dry = nullptr;
       ASSERT_EQ(lockstep_comm_dry(context, ranks, rank, &dry), LOCKSTEP_OK);

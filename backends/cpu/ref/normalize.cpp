@@ -88,10 +88,11 @@ void exponentials(const lockstep_normalize_desc& d, void* dst, int64_t r, const 
     if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) ref::store(d.result, dst, r * d.dst_stride, -INFINITY);
     return;
   }
-  const double m = centre_of(n, d.scale, h);
+  const double m = d.given != nullptr ? d.given[2 * r] : centre_of(n, d.scale, h);
   const auto below = [&](int64_t i) { return (h(i) - m) * d.scale; };
   const auto e = [&](int64_t i) { return functions::apply(functions::exp, below(i)); };
-  const double sum = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + e(i); });
+  const double sum = d.given != nullptr ? d.given[2 * r + 1]
+                                        : ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + e(i); });
   const double factor = 1 / sum, log = functions::apply(functions::log, sum);
   const bool all = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX || d.kind == LOCKSTEP_NORMALIZE_LOG_SOFTMAX;
   const int64_t begin = d.offsets != nullptr && all ? d.offsets[r] : r * d.dst_stride;
@@ -135,7 +136,9 @@ lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
       continue;
     }
     double mean = 0, divisor = 0;
-    if (d.kind == LOCKSTEP_NORMALIZE_L2) {
+    if (d.given != nullptr) {
+      mean = d.given[2 * r], divisor = d.given[2 * r + 1];
+    } else if (d.kind == LOCKSTEP_NORMALIZE_L2) {
       divisor = norm(n, f64, h);
       if (divisor < d.eps) divisor = d.eps;
     } else if (d.kind == LOCKSTEP_NORMALIZE_RMS) {

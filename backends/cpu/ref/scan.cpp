@@ -1,5 +1,7 @@
 // scan.cpp (ref) - the definition: float sums by the places of lib/bits/order_rows.hpp, exact
 // sums and extremes one element after another.
+#include <bit>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -29,14 +31,39 @@ double joined(const std::vector<double>& leaves, size_t first, size_t last) {
   return joined(leaves, first, first + left) + joined(leaves, first + left, last);
 }
 
-// result(i, y): what stands at element i. at(i) is asked before any result of its group of 8 is given.
+// Subtrees before, as many as that number of leaves has bits that are 1, and the leaves behind them.
+double joined_behind(const double* subtrees, int64_t before, const std::vector<double>& leaves) {
+  struct tree {
+    double sum;
+    int64_t size;
+  };
+  std::vector<tree> trees;
+  for (int bit = 62; bit >= 0; --bit)
+    if ((before >> bit & 1) != 0) trees.push_back({*subtrees++, int64_t{1} << bit});
+  for (const double leaf : leaves) {
+    trees.push_back({leaf, 1});
+    while (trees.size() > 1 && trees.back().size == trees[trees.size() - 2].size) {
+      const tree last = trees.back();
+      trees.pop_back();
+      trees.back() = {trees.back().sum + last.sum, 2 * last.size};
+    }
+  }
+  double sum = trees.back().sum;
+  for (size_t i = trees.size() - 1; i-- > 0;) sum = trees[i].sum + sum;
+  return sum;
+}
+
+// result(i, y): what stands at element i. at(i) is asked before any result of its group of 8 is given. subtrees: of the
+// leaves before.
 template <class At, class Result>
-void running_sums(int64_t n, const At& at, const Result& result) {
+void running_sums(int64_t n, const double* subtrees, int64_t leaves_before, const At& at, const Result& result) {
   std::vector<double> leaves;
   for (int64_t leaf = 0; leaf < n; leaf += 2048) {
     const int64_t end = n < leaf + 2048 ? n : leaf + 2048;
     const double sum = ref::leaf_of<ref::adding>(leaf, end, [&](double acc, int64_t i) { return acc + at(i); });
-    const double before = leaves.empty() ? -0.0 : joined(leaves, 0, leaves.size());
+    const double before = leaves_before != 0 ? joined_behind(subtrees, leaves_before, leaves)
+                          : leaves.empty()   ? -0.0
+                                             : joined(leaves, 0, leaves.size());
     double rows = -0.0;
     for (int64_t row = leaf; row < end; row += 128) {
       double groups = -0.0;
@@ -59,8 +86,11 @@ void float_sums_of(const lockstep_scan_desc& d, const void* src, void* dst, int6
   std::vector<double> x(static_cast<size_t>(n)), y(static_cast<size_t>(n) + 1);
   for (int64_t i = 0; i < n; ++i) x[static_cast<size_t>(i)] = ref::widened(src, d.dtype, source(d, s, i));
   const size_t shift = d.exclusive != 0 ? 1 : 0;
+  const int64_t leaves_before = d.before != nullptr ? d.first / 2048 : 0;
+  const auto* before = static_cast<const double*>(d.before);
+  if (before != nullptr) before += s * (1 + std::popcount(static_cast<uint64_t>(leaves_before))), y[0] = *before++;
   running_sums(
-      n, [&](int64_t i) { return x[static_cast<size_t>(i)]; },
+      n, before, leaves_before, [&](int64_t i) { return x[static_cast<size_t>(i)]; },
       [&](int64_t i, double sum) { y[static_cast<size_t>(i) + shift] = sum; });
   for (int64_t i = 0; i < n; ++i) ref::store(d.result, dst, target(d, s, i), y[static_cast<size_t>(i)]);
 }
@@ -68,6 +98,7 @@ void float_sums_of(const lockstep_scan_desc& d, const void* src, void* dst, int6
 // False where a sum did not fit.
 bool exact_sums_of(const lockstep_scan_desc& d, const void* src, void* dst, int64_t s) {
   ref::int128 sum = 0;
+  if (d.before != nullptr) std::memcpy(&sum, static_cast<const char*>(d.before) + s * 16, sizeof sum);
   bool fits = true;
   for (int64_t i = 0; i < length_of(d, s); ++i) {
     const ref::int128 with = sum + ref::integer(src, d.dtype, source(d, s, i));
@@ -87,6 +118,7 @@ void extremes_of(const lockstep_scan_desc& d, const void* src, void* dst, int64_
   const bool largest = lib::kind_of(d.reduction).by == lib::join::largest;
   if (lockstep_dtype_kind(d.dtype) == 'f') {
     double best = largest ? -INFINITY : INFINITY;
+    if (d.before != nullptr) best = ref::widened(d.before, d.dtype, s);
     for (int64_t i = 0; i < length_of(d, s); ++i) {
       const double x = ref::widened(src, d.dtype, source(d, s, i)), with = wins(x, best, largest) ? x : best;
       ref::store(d.dtype, dst, target(d, s, i), d.exclusive != 0 ? best : with);
@@ -96,6 +128,7 @@ void extremes_of(const lockstep_scan_desc& d, const void* src, void* dst, int64_
   }
   const bool narrow = d.dtype == LOCKSTEP_I32;
   ref::int128 best = largest ? (narrow ? INT32_MIN : INT64_MIN) : (narrow ? INT32_MAX : INT64_MAX);
+  if (d.before != nullptr) best = ref::integer(d.before, d.dtype, s);
   for (int64_t i = 0; i < length_of(d, s); ++i) {
     const ref::int128 x = ref::integer(src, d.dtype, source(d, s, i)),
                       with = (largest ? x > best : x < best) ? x : best;

@@ -24,8 +24,9 @@ extern "C" {
  *   2  every dtype of LOCKSTEP_DTYPES, for each reduction up to NORM2 and its results
  *   3  the reductions from COUNT_NONZERO on
  *   4  the kinds of normalize from SOFTMAX on and their offsets, DIGEST of sums,
- *      times of map */
-#define LOCKSTEP_BACKEND_READS 4u
+ *      times of map
+ *   5  given of normalize, before of scan */
+#define LOCKSTEP_BACKEND_READS 5u
 
 /* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {

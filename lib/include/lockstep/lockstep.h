@@ -747,7 +747,8 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *              LOG_SOFTMAX  y = d - L(S)
  *              LOGSUMEXP    y = m * scale + L(S), one per row; m * scale if m is infinite
  *              PICKED       y = d[label] - L(S), one per row; the cross-entropy of that row is -y
- *            and dst = y, rounded once to result.
+ *            and dst = y, rounded once to result. With given, rows are parts of longer rows, whose m and d, or m
+ *            and S, are given[2 * r] and given[2 * r + 1]: nothing is summed. From SOFTMAX on no element is beyond m.
  * Shapes     row r starts at src + r * src_stride elements and is contiguous; dst,
  *            residual and sum likewise. If count > 1, strides of dst and sum are length or more,
  *            those of src and residual 0 or more. weight and bias: NULL, or length
@@ -758,8 +759,10 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            offsets[r] up to, not including, offsets[r + 1] of src, and so many results at the same
  *            places of dst; LOGSUMEXP and PICKED as above. A label is a place in its own segment.
  *            length and the other strides are then ignored, and residual must be NULL.
+ *            given: NULL, or 2 * count packed doubles.
  * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
- *            F16, BF16 or F32; of LOGSUMEXP and PICKED F64 too. weight_dtype (weight and bias):
+ *            F16, BF16 or F32; of LOGSUMEXP and PICKED F64 too, and so of the kinds from SOFTMAX on with given (with an
+ *            S of 1 SOFTMAX then is e itself). weight_dtype (weight and bias):
  *            dtype or F32. eps is for L2, RMS and LAYER, scale for the others: any finite double
  *            but 0. The two share their place in the struct, as weight and labels do.
  * Exactness  order id 1 (share/doc/lockstep/order.md): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
@@ -790,7 +793,7 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            dst_stride, but for LOGSUMEXP and PICKED. sum may be src or residual, with the
  *            same stride; that array then becomes h. Arrays that are written must not overlap
  *            otherwise.
- * Lifetime   weight, bias, labels, offsets, residual and sum are read and written during the call; a
+ * Lifetime   weight, bias, labels, offsets, residual, sum and given are read and written during the call; a
  *            plan keeps their addresses, and they must outlive it.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      count or length 0: nothing happens. LOGSUMEXP of an empty segment is -inf, PICKED of one
@@ -800,7 +803,7 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            weight or bias of a kind from SOFTMAX on, labels that are NULL or not all
  *            within the row, LOGSUMEXP or PICKED of rows of length 0, strides too small,
  *            sum without residual, offsets that decrease or are negative, offsets of L2, RMS or LAYER
- *            or with a residual, NULL, misaligned or overlapping pointers), UNSUPPORTED (offsets in
+ *            or with a residual, given with either, NULL, misaligned or overlapping pointers), UNSUPPORTED (offsets in
  *            device memory with src where the backend cannot reach it), and those of
  *            lockstep_transpose. A label that CUDA finds outside its row leaves that dst as it was.
  * Threads    safe. Source: backends/<name>/normalize.*, lib/bits/functions.hpp; Chan, Golub and
@@ -827,6 +830,7 @@ typedef struct lockstep_normalize_desc {
   const void* residual;   /* NULL: none */
   void* sum;              /* NULL: not wanted */
   const int64_t* offsets; /* NULL, or count + 1 element offsets */
+  const double* given;    /* NULL: the rows' own; else m and d, or S, of each row */
 } lockstep_normalize_desc;
 
 /* Packed rows to packed rows of the same type (LOGSUMEXP and PICKED: to packed results), without weight, bias and
@@ -846,6 +850,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
 
 /* Computes   for every element of count sequences the reduction of all elements of
  *            its sequence up to and including it; exclusive: of those before it.
+ *            With before, sequences are the ends of longer ones, from their element `first` on, of
+ *            whose elements before before says all that is needed.
  * Shapes     sequences are described as in lockstep_reduce_desc, by members of the
  *            same names. The result of element i of sequence s goes to
  *            dst[s * dst_sequence_stride + i * dst_element_stride], with offsets to
@@ -853,6 +859,11 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
  *            more if length > 1 or offsets are given. Results must not overlap: dst_sequence_stride is at least
  *            what a sequence's results span, or dst_element_stride is at least what
  *            the results of all sequences at one index span.
+ * Before     for each sequence, packed. SUM of floats: the sum up to the element before, as a double that is
+ *            not yet rounded, and behind it the sums of the largest aligned subtrees of order id 1 that together
+ *            hold all leaves before, in their order, as doubles: as many as first / 2048 has bits that are 1.
+ *            first is a multiple of 2048. SUM of integers: the sum, 128 bits, as two int64, the lower first. MIN and
+ *            MAX: the result of the element before, of dtype. NULL: first is 0 and nothing stands before.
  * Types      SUM, MIN and MAX of F16, BF16, F32, F64, I32 and I64. result: dtype for
  *            MIN and MAX; I64 for SUM of integers; F64, F32 or dtype for SUM of
  *            floats, rounded once.
@@ -876,7 +887,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
  *            INT64_MIN; later sums that fit are exact again; the error names the
  *            first such sequence. INVALID_ARGUMENT (dtype, reduction and result that
  *            do not fit together, offsets that decrease or are negative, strides
- *            too small, overlap), and those of lockstep_transpose.
+ *            too small, overlap, before with offsets, first negative, no multiple of 2048 for SUM of floats,
+ *            or not 0 without before), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/scan.* */
 typedef struct lockstep_scan_desc {
   size_t size; /* sizeof(lockstep_scan_desc) */
@@ -887,7 +899,9 @@ typedef struct lockstep_scan_desc {
   int64_t element_stride, sequence_stride;
   const int64_t* offsets; /* NULL, or count + 1 element offsets */
   int64_t dst_element_stride, dst_sequence_stride;
-  int32_t exclusive; /* 0 or 1 */
+  int32_t exclusive;  /* 0 or 1 */
+  int64_t first;      /* the first element's index in the whole sequence */
+  const void* before; /* NULL, or what stands before it */
 } lockstep_scan_desc;
 
 /* One sequence of n elements; each row or each column of a row-major rows x cols

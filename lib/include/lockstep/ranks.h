@@ -301,6 +301,46 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_mean_variance(
     lockstep_comm* comm, const lockstep_grid* src, lockstep_dtype dtype, lockstep_dtype result, uint32_t axes,
     int64_t correction, const lockstep_grid* dst, const lockstep_options* options, lockstep_ranks_plan** plan);
 
+enum { LOCKSTEP_RANKS_WEIGHT = 1u, LOCKSTEP_RANKS_BIAS = 2u, LOCKSTEP_RANKS_RESIDUAL = 4u };
+/* Computes   lockstep_normalize of the rows of the whole array, which lie along the last axis of src and may be cut
+ * among ranks: norms, softmax and its kin, with desc's kind, dtype, result, weight_dtype, and eps or scale. Its sizes,
+ * strides and pointers are ignored (lockstep_normalize_rows with 0 rows makes it); arrays says which arrays there are
+ * besides. Shapes     an execution's src has, for each seat of this process, the parts of src; behind them, where there
+ * are such, those of residual, divided as src is; weight and bias, of each the part that belongs to the columns of the
+ *            seat's block, of rank 1; and for PICKED labels, int64_t, of the rows of the seat's block: columns of the
+ *            whole array. dst has the parts of the results, divided as src is, and with residual those of sum.
+ * LOGSUMEXP and PICKED have one result for each row, which every rank gets that has a part of the row: the results of
+ *            the block's rows, an array of all axes but the last (of rank 1 if there is none). So they need the
+ *            same labels on all these ranks. Rows are contiguous: the last stride is 1.
+ * Aliasing   as lockstep_normalize: dst may be src, and sum src or residual, block by block with the same strides.
+ * Exactness  the bits of one lockstep_normalize of the whole array.
+ * Moves      as the reductions of rows that it is made of, by lockstep_ranks_reduce: NORM2, SUM_OF_SQUARES or
+ *            MEAN_VARIANCE; from SOFTMAX on the rows' extremes and sums. Two doubles a row come back. A block on a
+ *            GPU goes through host memory to be written, and for sums of exponentials.
+ * Empty      rows of length 0: nothing happens.
+ * Errors     those of lockstep_normalize. INVALID_ARGUMENT: arrays has other bits, or a weight or bias for a kind from
+ *            SOFTMAX on; a label outside its row. */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_normalize(lockstep_comm* comm, const lockstep_grid* src,
+                                                                         const lockstep_normalize_desc* desc,
+                                                                         uint32_t arrays,
+                                                                         const lockstep_options* options,
+                                                                         lockstep_ranks_plan** plan);
+
+/* Computes   lockstep_scan along one axis of src, which may be cut among ranks: for each element the sum or the extreme
+ * of those up to it; exclusive 1: of those before it. Shapes     dst is divided as src is. Types      every reduction,
+ * dtype and result of lockstep_scan. Exactness  the bits of lockstep_scan on each whole sequence. Aliasing   dst may be
+ * src, if dtype is result and the strides are the same, or does not overlap it. Moves      what stands before each
+ * rank's stretch, at most about log2(length / 2048) doubles a sequence, in about log2(ranks) + 1 messages; and of sums
+ * of floats the elements of the leaf that a stretch begins in, at most 2,048 a sequence. If ranks share leaves of many
+ * sequences, the array is moved to other cuts and the results back. A block on a GPU goes through host memory. Status
+ * OVERFLOW, the same on every rank: a sum of integers does not fit I64; the error names the first rank that found one.
+ */
+LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_scan(lockstep_comm* comm, const lockstep_grid* src,
+                                                                    lockstep_reduction reduction, lockstep_dtype dtype,
+                                                                    lockstep_dtype result, int32_t axis,
+                                                                    int32_t exclusive, const lockstep_options* options,
+                                                                    lockstep_ranks_plan** plan);
+
 /* Computes   the stencil of lockstep_stencil on the whole array: desc gives dtype, form, boundary, rank, radius,
  *            coefficients, sweeps and value. Its shape, strides and batch are ignored, because the grid has them. A
  *            grid with one more axis in front is a batch of arrays.

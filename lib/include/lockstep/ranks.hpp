@@ -301,6 +301,33 @@ plan mean_variance(comm& c, const grid<T>& src, std::uint32_t axes, std::int64_t
   return plan(raw);
 }
 
+// Rows normalized, as desc's kind, result, weight_dtype and eps or scale say (lockstep_ranks_normalize). arrays:
+// LOCKSTEP_RANKS_WEIGHT, _BIAS and _RESIDUAL, whose parts execute() takes behind those of src.
+template <number T>
+plan normalize(comm& c, const grid<T>& src, const lockstep_normalize_desc& desc, std::uint32_t arrays = 0,
+               const lockstep_options& options = lockstep_options_defaults()) {
+  const lockstep_grid from = src.get();
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_normalize(c.get(), &from, &desc, arrays, &options, &raw)).raise();
+  return plan(raw);
+}
+
+// Running sums or extremes along an axis, of type R where it is named.
+template <class R = void, number T>
+plan scan(comm& c, const grid<T>& src, lockstep_reduction reduction, std::int32_t axis, bool exclusive = false,
+          const lockstep_options& options = lockstep_options_defaults()) {
+  const lockstep_grid from = src.get();
+  lockstep_dtype result = dtype_of<T>;
+  if constexpr (!std::is_void_v<R>)
+    result = dtype_of<R>;
+  else if (reduction == LOCKSTEP_SUM && lockstep_dtype_kind(result) != 'f')
+    result = LOCKSTEP_I64;
+  lockstep_ranks_plan* raw = nullptr;
+  failure(lockstep_ranks_scan(c.get(), &from, reduction, dtype_of<T>, result, axis, exclusive ? 1 : 0, &options, &raw))
+      .raise();
+  return plan(raw);
+}
+
 template <number T>
 plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc,
              const lockstep_options& options = lockstep_options_defaults()) {

@@ -44,6 +44,12 @@ class Stencil(_Sized):
                 ("dst_strides", _LONG * 3), ("batch", _LONG), ("src_batch_stride", _LONG), ("dst_batch_stride", _LONG)]
 
 
+class Normalize(_Sized):
+    _fields_ = [("size", _SIZE), ("kind", _INT), ("dtype", _INT), ("result", _INT), ("weight_dtype", _INT), ("count", _LONG), ("length", _LONG),
+                ("src_stride", _LONG), ("dst_stride", _LONG), ("residual_stride", _LONG), ("sum_stride", _LONG), ("eps", ctypes.c_double),
+                ("weight", _POINTER), ("bias", _POINTER), ("residual", _POINTER), ("sum", _POINTER)]
+
+
 class CommOptions(_Sized):
     _fields_ = [("size", _SIZE), ("seats", _INT), ("backends", _POINTER), ("timeout_ms", _LONG), ("flags", ctypes.c_uint32), ("message_bytes", _LONG),
                 ("data", ctypes.c_char_p)]
@@ -98,6 +104,8 @@ def library() -> Any:
     found.lockstep_ranks_reduce.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_uint32, _POINTER, _POINTER, _POINTER]
     found.lockstep_ranks_sums.argtypes = found.lockstep_ranks_reduce.argtypes
     found.lockstep_ranks_mean_variance.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_uint32, _LONG, _POINTER, _POINTER, _POINTER]
+    found.lockstep_ranks_normalize.argtypes = [_POINTER, _POINTER, _POINTER, ctypes.c_uint32, _POINTER, _POINTER]
+    found.lockstep_ranks_scan.argtypes = [_POINTER, _POINTER, ctypes.c_int, ctypes.c_int, ctypes.c_int, _INT, _INT, _POINTER, _POINTER]
     found.lockstep_ranks_stencil.argtypes = [_POINTER] * 5
     found.lockstep_ranks_reduce_several.argtypes = [_POINTER, _POINTER, _POINTER, _INT, ctypes.c_int, ctypes.c_int, _POINTER, _POINTER]
     found.lockstep_ranks_halo_fields.argtypes = [_POINTER, _POINTER, _POINTER, ctypes.c_int, ctypes.c_double, _INT, _POINTER, _POINTER]

@@ -52,6 +52,8 @@ _REDUCTIONS = {"sum": 0, "min": 1, "max": 2, "argmin": 3, "argmax": 4, "square_s
 _SUMS = {"dot": 0, "squared_distance": 1, "l1_distance": 2, "l1_norm": 3}  # all but the last of two arrays
 _TERMS = {"sum": (3, 0), "nansum": (3, 11), "square_sum": (2, 5), **{name: (8, kind) for name, kind in _SUMS.items()}}  # op and what of it
 _PAIRS = {"mean_var": 4, "digest": 5}  # two results for each sequence: methods of their own
+_ROWS = {"l2": 0, "rms": 1, "layer": 2, "softmax": 3, "log_softmax": 4, "logsumexp": 5, "picked": 6}
+_EPS = {"l2": 1e-12, "rms": 1e-6, "layer": 1e-5}
 _MOST_PLANS = 32  # that a communicator keeps
 _MODES = {"nearest": 0, "mirror": 1, "reflect": 2, "wrap": 3, "constant": 4, "valid": 5, "grid-mirror": 2, "grid-wrap": 3, "grid-constant": 4}
 
@@ -287,7 +289,7 @@ class Comm:
         Parameters
         ----------
         name : str
-            Of a method: "halo", "permute", "redistribute", "reduce", "mean_var", "digest", "reduce_several" or "stencil".
+            Of a method: "halo", "permute", "redistribute", "reduce", "mean_var", "digest", "reduce_several", "normalize", "scan" or "stencil".
         *arguments, **keywords
             Those of the method. The arrays are what the plan reads and writes, unless `Plan.start` gets others.
 
@@ -633,6 +635,136 @@ class Comm:
             return int(call(self._handle, src, kinds[reduction], number, found["result"], found["axes"], dst, self._promised(), plan))
 
         return Call(make, prepare, lambda written: after(written[0].array))
+
+    @operation
+    def normalize(self, kind: str, x: Any, grid: Grid, *, weight: Any = None, bias: Any = None, labels: Any = None, residual: Any = None,
+                  eps: float | None = None, scale: float = 1.0, dtype: Any = None) -> Any:
+        """Normalize rows, or take their softmax; a row lies along the last axis, which may be cut among ranks.
+
+        Parameters
+        ----------
+        kind : {"l2", "rms", "layer", "softmax", "log_softmax", "logsumexp", "picked"}
+            As `lockstep.normalize`, `rms_norm`, `layer_norm`, `softmax`, `log_softmax`, `logsumexp` and `picked` of the whole array.
+        x : array of float16, bfloat16, float32 or float64
+            This rank's block of `grid`.
+        grid : Grid
+        weight, bias : array, optional
+            Of l2, rms and layer, and of one dtype: the part of this rank's columns, those of the last axis of its block.
+        labels : array of int64
+            Of picked: for each row of this rank's block a column of the whole array.
+        residual : array, optional
+            This rank's block of an array that is added first.
+        eps : float, optional
+            Of l2, rms and layer; by default 1e-12, 1e-6 and 1e-5.
+        scale : float, default 1.0
+            Of the other kinds: what the elements are multiplied by.
+        dtype : dtype, optional
+            Of the result, by default that of `x`.
+
+        Returns
+        -------
+        array, or tuple of two
+            This rank's block of the result; of logsumexp and picked the results of its rows, which each rank gets that has a part of them. With
+            `residual` a tuple: behind it this rank's block of ``x + residual``.
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
+            if kind not in _ROWS:
+                raise InvalidArgument(f"kind is {kind!r} on rank {self.rank}; give {', '.join(_ROWS)}")
+            if (labels is None) == (kind == "picked"):
+                raise InvalidArgument(f"labels is {'missing' if labels is None else 'given'} on rank {self.rank}; only picked has labels")
+            if kind not in _EPS and eps is not None:
+                raise InvalidArgument(f"eps is {eps} on rank {self.rank}; {kind} has none")
+            if kind in _EPS and scale != 1.0:
+                raise InvalidArgument(f"scale is {scale} on rank {self.rank}; {kind} has none")
+            found["x"] = block = self._block(x, grid, rows=True)
+            own = self.box(grid).shape
+            rows = (own[:-1] or (1,)) if 0 not in own else (0,) * max(len(own) - 1, 1)
+            blocks, arrays, vectors = [block], 0, []
+            if residual is not None:
+                blocks.append(self._block(residual, grid, rows=True))
+                arrays |= 4
+            for bit, name, vector in ((1, "weight", weight), (2, "bias", bias)):
+                if vector is None:
+                    continue
+                taken, wanted = self._take(vector), (own[-1] if 0 not in own else 0,)
+                if taken.shape != wanted and taken.size:
+                    raise InvalidArgument(f"{name} has the shape {taken.shape} on rank {self.rank}; the columns of its block are {wanted}")
+                arrays |= bit
+                vectors.append(taken if taken.fits() else self._take(_kinds.packed(taken.array, name)))
+            if len({v.dtype for v in vectors}) > 1:
+                raise InvalidArgument(f"weight holds {vectors[0].dtype} and bias {vectors[1].dtype} on rank {self.rank}; give both the same dtype")
+            blocks += vectors
+            if labels is not None:
+                taken = self._take(labels)
+                if taken.dtype != "int64" or (taken.size and taken.shape != rows):
+                    raise InvalidArgument(f"labels holds {taken.dtype} of the shape {taken.shape} on rank {self.rank}; give int64 of {rows}, one for each row")
+                blocks.append(taken if taken.fits() else self._take(_kinds.packed(taken.array, "labels")))
+            if residual is not None and blocks[1].dtype != block.dtype:
+                raise InvalidArgument(f"residual holds {blocks[1].dtype} on rank {self.rank} and x {block.dtype}; give both the same dtype")
+            name = _kinds.dtype_name(dtype) if dtype is not None else block.dtype
+            if name not in c.DTYPES:
+                raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give float16, float32 or float64")
+            number = c.DTYPES[block.dtype]
+            factor = float(scale) if kind not in _EPS else _EPS[kind] if eps is None else float(eps)
+            found["desc"] = c.Normalize(kind=_ROWS[kind], dtype=number, result=c.DTYPES[name], weight_dtype=c.DTYPES[vectors[0].dtype] if vectors else number, eps=factor)
+            found["arrays"] = arrays
+            results = [self._empty(block, rows if kind in ("logsumexp", "picked") else own, name)]
+            if residual is not None:
+                results.append(self._empty(block, own, block.dtype))
+            return (("rows", kind, grid._key, block.dtype, name, arrays, found["desc"].weight_dtype, factor), blocks, results)
+
+        def make(plan: Any) -> int:
+            return int(c.library().lockstep_ranks_normalize(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),
+                                                            found["arrays"], self._promised(), plan))
+
+        return Call(make, prepare, lambda written: written[0].array if residual is None else (written[0].array, written[1].array))
+
+    @operation
+    def scan(self, reduction: str, x: Any, grid: Grid, axis: int, *, exclusive: bool = False, dtype: Any = None) -> Any:
+        """Running sums, minima or maxima along an axis that may be cut among ranks, as `lockstep.cumsum`, `cummin` and `cummax` of the whole array.
+
+        Parameters
+        ----------
+        reduction : {"sum", "min", "max"}
+        x : array of float16, bfloat16, float32, float64, int32 or int64
+            This rank's block of `grid`.
+        grid : Grid
+        axis : int
+        exclusive : bool, default False
+            Of the elements before each, without itself.
+        dtype : dtype, optional
+            Of sums of floats, by default that of `x`; sums of integers are int64.
+
+        Returns
+        -------
+        array
+            This rank's block of the result.
+        """
+        found: dict[str, Any] = {}
+
+        def prepare() -> tuple[Any, list[Block], list[Block]]:
+            if reduction not in ("sum", "min", "max"):
+                raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give sum, min or max")
+            along, = _numbers(axis, "axis", 32)
+            if not -len(grid.shape) <= along < len(grid.shape):
+                raise InvalidArgument(f"axis is {axis} on rank {self.rank}; name one of the grid's {len(grid.shape)} axes")
+            found["axis"] = along % len(grid.shape)
+            found["x"] = block = self._block(x, grid)
+            name = "int64" if reduction == "sum" and block.dtype in ("int32", "int64") else block.dtype
+            if dtype is not None:
+                name = _kinds.dtype_name(dtype)
+            if name not in c.DTYPES:
+                raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
+            found["result"] = c.DTYPES[name]
+            return (("scan", reduction, grid._key, found["axis"], bool(exclusive), block.dtype, name), [block], [self._empty(block, self.box(grid).shape, name)])
+
+        def make(plan: Any) -> int:
+            return int(c.library().lockstep_ranks_scan(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), _REDUCTIONS[reduction],
+                                                       c.DTYPES[found["x"].dtype], found["result"], found["axis"], int(exclusive), self._promised(), plan))
+
+        return Call(make, prepare)
 
     @operation
     def stencil(self, x: Any, grid: Grid, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
