@@ -41,7 +41,9 @@ lockstep_scan_desc scanned(lockstep_reduction reduction, lockstep_dtype dtype, i
           offsets,
           element_stride,
           sequence_stride,
-          0};
+          0,
+          0,
+          nullptr};
 }
 
 lockstep_sums_desc summed(lockstep_sums_kind kind, lockstep_dtype dtype, int64_t count, int64_t length, int64_t stride,
