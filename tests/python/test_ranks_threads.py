@@ -53,8 +53,9 @@ def back(a):
 
 
 def same(got, want, kind, *what):
-    assert type(got) is kind or kind is np.ndarray and isinstance(got, np.generic) or np.shape(want) == (), (what, type(got))
-    got = back(got)
+    there = type(got)
+    got, want = back(got), back(want)
+    assert there is kind or kind is np.ndarray and issubclass(there, np.generic) or np.shape(want) == (), (what, there)
     assert got.dtype == want.dtype and got.shape == np.shape(want) and got.tobytes() == want.tobytes(), what
 
 

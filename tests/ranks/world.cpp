@@ -336,7 +336,7 @@ lockstep_status execute(const member& m, lockstep_ranks_plan* plan, std::vector<
     }
     return all;
   };
-  const std::vector<lockstep_part> src = parts(from), dst = parts(to);
+  const std::vector<lockstep_part> src = parts(from), dst = to == from ? src : parts(to);  // in place
   const lockstep_status status =
       lockstep_ranks_execute(plan, from != nullptr ? src.data() : nullptr, dst.data(), options);
   const std::string text = lockstep_last_error();
