@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -39,6 +40,14 @@ cudaMemPool_t pool_of(int device, const device_facts& facts) {
   }
   (void)cudaGetLastError();
   return nullptr;
+}
+
+// Of each device, a bit for every other whose memory it may use.
+constexpr int most_linked = 64;
+std::array<std::atomic<uint64_t>, most_linked> links;
+bool linked(int device, int other) {
+  return device < most_linked && other >= 0 && other < most_linked &&
+         (links[static_cast<size_t>(device)] >> other & 1) != 0;
 }
 
 // Whether the host can read this byte. The kernel copies the signal mask before it
@@ -104,6 +113,7 @@ lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t byt
 }
 
 void share_pool(int device, int with) {
+  if (with < most_linked && device < most_linked) links[static_cast<size_t>(with)] |= uint64_t{1} << device;
   const device_facts* facts = nullptr;
   cudaMemPool_t pool = facts_of(device, &facts) == LOCKSTEP_OK ? pool_of(device, *facts) : nullptr;
   if (pool == nullptr) return;
@@ -241,7 +251,8 @@ int reachable(const lockstep_queue* queue, const void* pointer) {
   locate(pointer, &kind, &device);
   // A kernel that uses another device's memory in place goes over the link as a copy would.
   return kind == LOCKSTEP_MANAGED ||
-         (kind == LOCKSTEP_DEVICE && (device == queue->device || writes(queue->device, pointer) != 0));
+         (kind == LOCKSTEP_DEVICE &&
+          (device == queue->device || (linked(queue->device, device) && writes(queue->device, pointer) != 0)));
 }
 
 }  // namespace lockstep::cuda

@@ -15,7 +15,8 @@ lockstep_status pin(lockstep_queue* queue, void* pointer, size_t bytes);
 lockstep_status unpin(lockstep_queue* queue, void* pointer);
 lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes);
 void locate(const void* pointer, lockstep_memory* kind, int32_t* device);
-// Lets another device use what allocate gives on this one; where that fails, the driver copies through host memory.
+// Lets another device use this one's memory in place, and what allocate gives, too; where that fails, the driver copies
+// through host memory.
 void share_pool(int device, int with);
 // Whether kernels of the device can read and write that memory, if it is another device's.
 int writes(int32_t device, const void* pointer);
