@@ -119,7 +119,7 @@ void expect_refusal(const std::string& devices, const std::string& word) {
 
 TEST_F(Links, PlanesAndReasons) {
   expect_planes("fake:0,fake:1", {1, 1}, "nccl", "staged: all data stays on devices");
-  expect_planes("fake:0,fake:1,fake:2,fake:3", {2, 2}, "engine, nccl", "staged: all data stays on devices");
+  expect_planes("fake:0,fake:1,fake:2,fake:3", {2, 2}, "direct, engine, nccl", "staged: all data stays on devices");
   expect_planes("fake:0,cpu,fake:1", {1, 1, 1}, "nccl, staged", "engine: there are ranks of other processes");
   expect_planes("fake:0,fake:0", {1, 1}, "staged", "nccl: ranks 0 and 1 are on one GPU, which NCCL refuses");
   expect_planes("fake:0,cpu", {1, 1}, "staged", "nccl: fewer than two processes have ranks on GPUs");

@@ -191,8 +191,9 @@ TEST(ScanOf, NothingWrongIsTaken) {
     refused(wide, LOCKSTEP_SUM, LOCKSTEP_F32, 0, 0, "src->element_bytes is 8");
     lockstep_ranks_plan* plan = nullptr;
     if (m.ranks > 1) {
-      EXPECT_EQ(lockstep_ranks_scan(m.comm, &g, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32, m.first, 0, nullptr, &plan),
-                LOCKSTEP_MISMATCH);
+      EXPECT_EQ(
+          lockstep_ranks_scan(m.comm, &g, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32, m.first % 2, 0, nullptr, &plan),
+          LOCKSTEP_MISMATCH);
       EXPECT_NE(std::string(lockstep_last_error()).find("axis"), std::string::npos) << lockstep_last_error();
     }
   });
