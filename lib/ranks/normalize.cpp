@@ -66,15 +66,7 @@ struct normalize_plan : operation {
     about.add("desc->weight_dtype", d.weight_dtype);
     about.add("desc->eps or scale (its bits)", std::bit_cast<int64_t>(d.eps));
     about.add("arrays", arrays);
-    lockstep_normalize_desc none = d;  // an empty call checks that these fit together
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    lockstep_context* context = nullptr;
-    require_ok(lockstep_context_create(&o, &context));
-    const lockstep_status status = lockstep_normalize(context, &none, nullptr, nullptr, nullptr);
-    const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
-    lockstep_context_destroy(context);
-    if (status != LOCKSTEP_OK) throw error{status, text};
+    require_taken([&](lockstep_context* cpu) { return lockstep_normalize(cpu, &d, nullptr, nullptr, nullptr); });
     constexpr uint32_t all = LOCKSTEP_RANKS_WEIGHT | LOCKSTEP_RANKS_BIAS | LOCKSTEP_RANKS_RESIDUAL;
     if ((arrays & ~all) != 0)
       fail(LOCKSTEP_INVALID_ARGUMENT, "arrays is {:#x}; give LOCKSTEP_RANKS_WEIGHT (1), _BIAS (2) and _RESIDUAL (4)",

@@ -90,6 +90,17 @@ lockstep_options read_options(const lockstep_options* given) {
 }
 }  // namespace
 
+void require_taken(const std::function<lockstep_status(lockstep_context*)>& call) {
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = "cpu";
+  lockstep_context* cpu = nullptr;
+  require_ok(lockstep_context_create(&o, &cpu));
+  const lockstep_status status = call(cpu);
+  const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
+  lockstep_context_destroy(cpu);
+  if (status != LOCKSTEP_OK) throw error{status, text};
+}
+
 lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
                           const std::function<void(lockstep_ranks_plan&, described&)>& build) {
   return lib::guarded([&] {

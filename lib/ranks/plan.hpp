@@ -24,6 +24,9 @@ inline void require_ok(lockstep_status status) {
   if (status != LOCKSTEP_OK) throw error{status, lockstep_last_error()};
 }
 
+// Throws what the CPU refuses in a call: one of nothing checks that a description's members fit together.
+void require_taken(const std::function<lockstep_status(lockstep_context*)>& call);
+
 // The caller's memory for a seat's block; name is "src" or "dst".
 placed read_part(const lockstep_comm& comm, const lockstep_part* parts, int32_t seat, const char* name, const box& b);
 // Copies a box of elements by a call of the seat; the order of the axes stays. no_seat: between host memory, by the
@@ -81,7 +84,7 @@ struct execution {
   }
 };
 
-// The interface of the four operations for plan.cpp.
+// What plan.cpp knows of an operation.
 struct operation {
   virtual ~operation() = default;
   virtual void place(execution& x, const lockstep_part* src, const lockstep_part* dst) = 0;

@@ -70,16 +70,9 @@ struct scan_plan : operation {
     about.add("result", d.result);
     about.add("axis", axis);
     about.add("exclusive", d.exclusive);
-    lockstep_scan_desc none = lockstep_scan_full(d.reduction, d.dtype, 0);  // an empty call checks that these fit
+    lockstep_scan_desc none = lockstep_scan_full(d.reduction, d.dtype, 0);
     none.count = 0, none.result = d.result, none.exclusive = d.exclusive;
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    lockstep_context* context = nullptr;
-    require_ok(lockstep_context_create(&o, &context));
-    const lockstep_status status = lockstep_scan(context, &none, nullptr, nullptr, nullptr);
-    const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
-    lockstep_context_destroy(context);
-    if (status != LOCKSTEP_OK) throw error{status, text};
+    require_taken([&](lockstep_context* cpu) { return lockstep_scan(cpu, &none, nullptr, nullptr, nullptr); });
     src = read_grid(given, "src", comm.ranks());
     src.describe(about, "src");
     if (src.element_bytes != lockstep_dtype_bytes(d.dtype))
@@ -89,17 +82,23 @@ struct scan_plan : operation {
       fail(LOCKSTEP_INVALID_ARGUMENT, "axis is {}; give 0 to {}, an axis of src", axis, src.rank - 1);
     result_bytes = lockstep_dtype_bytes(d.result);
     d.length = src.shape[static_cast<size_t>(axis)];
-    at.reduction = d.reduction;
-    at.dtype = d.dtype;
-    at.result = lockstep_default_result(d.reduction, d.dtype);
-    at.behind = d.exclusive != 0 ? 1 : 0;
-    at.src = src;
-    if (!at.lay_out(comm, plan, 1u << axis)) move_home(comm, plan);
+    if (!lay_out(comm, plan, src, axis)) move_home(comm, plan);
     values = at.partial_values();
     std::vector<box> blocks;
     for (int32_t b = 0; b < static_cast<int32_t>(at.kept.rank_of.size()); ++b) blocks.push_back(at.kept.of_block(b));
     for (int32_t i = 0; i < comm.seats; ++i) add_seat(comm, plan, i, blocks);
     add_messages(comm, plan.memory);
+  }
+
+  // Sequences of an array along that axis; false: ranks share the leaves of many.
+  bool lay_out(lockstep_comm& comm, lockstep_ranks_plan& plan, const grid& array, int along) {
+    at = {};
+    at.reduction = d.reduction;
+    at.dtype = d.dtype;
+    at.result = lockstep_default_result(d.reduction, d.dtype);
+    at.behind = d.exclusive != 0 ? 1 : 0;
+    at.src = array;
+    return at.lay_out(comm, plan, 1u << along);
   }
 
   // Each sequence becomes one axis behind the others, cut at leaves, and results come back the same way.
@@ -123,13 +122,7 @@ struct scan_plan : operation {
       moved.emplace_back(plan.memory, n * src.element_bytes);
       moved_results.emplace_back(plan.memory, n * result_bytes);
     }
-    at = {};
-    at.reduction = d.reduction;
-    at.dtype = d.dtype;
-    at.result = lockstep_default_result(d.reduction, d.dtype);
-    at.behind = d.exclusive != 0 ? 1 : 0;
-    at.src = home;
-    at.lay_out(comm, plan, 1u << (home.rank - 1));
+    lay_out(comm, plan, home, home.rank - 1);
   }
 
   void add_seat(const lockstep_comm& comm, lockstep_ranks_plan& plan, int32_t i, const std::vector<box>& blocks) {

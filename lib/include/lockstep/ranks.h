@@ -303,15 +303,16 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_mean_variance(
 
 enum { LOCKSTEP_RANKS_WEIGHT = 1u, LOCKSTEP_RANKS_BIAS = 2u, LOCKSTEP_RANKS_RESIDUAL = 4u };
 /* Computes   lockstep_normalize of the rows of the whole array, which lie along the last axis of src and may be cut
- * among ranks: norms, softmax and its kin, with desc's kind, dtype, result, weight_dtype, and eps or scale. Its sizes,
- * strides and pointers are ignored (lockstep_normalize_rows with 0 rows makes it); arrays says which arrays there are
- * besides. Shapes     an execution's src has, for each seat of this process, the parts of src; behind them, where there
- * are such, those of residual, divided as src is; weight and bias, of each the part that belongs to the columns of the
- *            seat's block, of rank 1; and for PICKED labels, int64_t, of the rows of the seat's block: columns of the
- *            whole array. dst has the parts of the results, divided as src is, and with residual those of sum.
- * LOGSUMEXP and PICKED have one result for each row, which every rank gets that has a part of the row: the results of
- *            the block's rows, an array of all axes but the last (of rank 1 if there is none). So they need the
- *            same labels on all these ranks. Rows are contiguous: the last stride is 1.
+ *            among ranks: norms, softmax and its kin, with desc's kind, dtype, result, weight_dtype, and eps or scale.
+ *            Its sizes, strides and pointers are ignored (lockstep_normalize_rows with 0 rows makes it); arrays says
+ *            which arrays there are besides.
+ * Shapes     an execution's src has, for each seat of this process, the parts of src. Behind them come, where there
+ *            are such, the parts of residual, divided as src is; of weight and of bias, each of rank 1, for the columns
+ *            of the seat's block; and for PICKED those of labels, int64_t, for the rows of the seat's block: columns of
+ *            the whole array. dst has the parts of the results, divided as src is, and with residual those of sum.
+ *            LOGSUMEXP and PICKED have one result for each row, which every rank gets that has a part of the row: the
+ *            results of the block's rows, an array of all axes but the last (of rank 1 if there is none). All these
+ *            ranks must have the same labels. Rows are contiguous: the last stride is 1.
  * Aliasing   as lockstep_normalize: dst may be src, and sum src or residual, block by block with the same strides.
  * Exactness  the bits of one lockstep_normalize of the whole array.
  * Moves      as the reductions of rows that it is made of, by lockstep_ranks_reduce: NORM2, SUM_OF_SQUARES or
@@ -327,14 +328,18 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_normalize(lockste
                                                                          lockstep_ranks_plan** plan);
 
 /* Computes   lockstep_scan along one axis of src, which may be cut among ranks: for each element the sum or the extreme
- * of those up to it; exclusive 1: of those before it. Shapes     dst is divided as src is. Types      every reduction,
- * dtype and result of lockstep_scan. Exactness  the bits of lockstep_scan on each whole sequence. Aliasing   dst may be
- * src, if dtype is result and the strides are the same, or does not overlap it. Moves      what stands before each
- * rank's stretch, at most about log2(length / 2048) doubles a sequence, in about log2(ranks) + 1 messages; and of sums
- * of floats the elements of the leaf that a stretch begins in, at most 2,048 a sequence. If ranks share leaves of many
- * sequences, the array is moved to other cuts and the results back. A block on a GPU goes through host memory. Status
- * OVERFLOW, the same on every rank: a sum of integers does not fit I64; the error names the first rank that found one.
- */
+ *            of those up to it; exclusive 1: of those before it.
+ * Shapes     dst is divided as src is.
+ * Types      every reduction, dtype and result of lockstep_scan.
+ * Exactness  the bits of lockstep_scan on each whole sequence.
+ * Aliasing   dst may be src, if dtype is result and the strides are the same, or does not overlap it.
+ * Moves      what stands before each rank's stretch, at most about log2(length / 2048) doubles a sequence, in about
+ *            log2(ranks) + 1 messages; and of sums of floats the elements of the leaf that a stretch begins in, at most
+ *            2,048 a sequence. If ranks share the leaves of many sequences, the array is moved to other cuts and the
+ *            results back. A block on a GPU goes through host memory.
+ * Errors     INVALID_ARGUMENT: axis is none of src, and those of lockstep_scan.
+ * Status     OVERFLOW, the same on every rank: a sum of integers does not fit I64; the error names the first rank that
+ *            found one. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_scan(lockstep_comm* comm, const lockstep_grid* src,
                                                                     lockstep_reduction reduction, lockstep_dtype dtype,
                                                                     lockstep_dtype result, int32_t axis,

@@ -237,11 +237,7 @@ void h5(row& out, const readings& all) {
           {"plain stores, L2", "streaming stores, L2", "plain stores, memory", "streaming stores, memory"});
   out.judge(
       "streaming over plain, memory", "times", value("streaming stores, memory") / value("plain stores, memory"),
-      is_server(all) ? between(0.5, 3.6).by(
-                           "a core's fill buffers hold each line until memory has it, so that one thread may be "
-                           "slower (McCalpin, \"Notes on non-temporal stores\", 2018); up to 3 times as fast on Ice "
-                           "Lake servers, where reads hold up plain stores (glibc 5bf0ab8057, 2024), and 20 %")
-      : vendor_of(all) == intel
+      vendor_of(all) == intel
           ? between(0.5, 2.4).by(
                 "one transfer a line instead of two, but a core's fill buffers hold each line until "
                 "memory has it (McCalpin, \"Notes on non-temporal stores\", 2018), and whole lines are "
