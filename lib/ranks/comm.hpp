@@ -17,6 +17,7 @@
 #include "crew.hpp"
 #include "lockstep/ranks.h"
 #include "task.hpp"
+#include "workspace.hpp"
 
 namespace lockstep::lib {
 template <>
@@ -215,6 +216,7 @@ struct lockstep_comm {
   lockstep_status closed = LOCKSTEP_OK;
   std::string reason;
   failure late;  // the first one that lockstep_ranks_synchronize must return
+  lockstep::ranks::kept_memory kept{*this};
   std::unique_ptr<lockstep::ranks::devices> devices;
   std::unique_ptr<lockstep::ranks::links> links;
   lockstep::ranks::crew crew;

@@ -183,9 +183,12 @@ void devices::drop(seat& s) const {
 devices::~devices() {
   if (!any()) return;
   try {
-    if (!quiet()) return;
-    for (seat& s : seats_) drop(s);
+    if (quiet())
+      for (seat& s : seats_) drop(s);
+    else
+      comm_.kept.abandon();
   } catch (...) {  // the device is lost
+    comm_.kept.abandon();
   }
 }
 

@@ -11,31 +11,6 @@
 
 namespace lockstep::ranks {
 
-host_memory::host_memory(lockstep_comm& comm, size_t bytes) : comm_(&comm), bytes_(bytes) {
-  if (bytes == 0 || comm.dry) return;
-  if (const char* backend = comm.devices->any_backend(); backend != nullptr) {
-    kind_ = LOCKSTEP_PINNED, backend_ = backend;
-    if (lockstep_alloc(comm.context, backend_, kind_, bytes, &data_) == LOCKSTEP_OK) return;
-    kind_ = LOCKSTEP_HOST, backend_ = "cpu";  // slower to copy to devices
-  }
-  const lockstep_status status = lockstep_alloc(comm.context, backend_, kind_, bytes, &data_);
-  if (status != LOCKSTEP_OK)
-    fail(status, "{} bytes for messages and partial results: {}", bytes, lockstep_last_error());
-}
-
-host_memory::host_memory(lockstep_comm& comm, size_t bytes, int32_t seat)
-    : comm_(&comm), bytes_(bytes), kind_(LOCKSTEP_DEVICE) {
-  if (bytes == 0 || comm.dry || !comm.devices->has(seat)) return;
-  backend_ = comm.backends[static_cast<size_t>(seat)].c_str();
-  const lockstep_status status = lockstep_alloc(comm.context, backend_, kind_, bytes, &data_);
-  if (status != LOCKSTEP_OK) fail(status, "{} bytes on {}: {}", bytes, backend_, lockstep_last_error());
-}
-
-host_memory::~host_memory() {
-  if (data_ == nullptr || comm_->closed != LOCKSTEP_OK) return;
-  static_cast<void>(lockstep_free(comm_->context, backend_, kind_, bytes_, data_));
-}
-
 bool exchange::linked(const lockstep_comm& comm, const item& i) const {
   return by_links && comm.links->between(i.from, i.to);
 }

@@ -144,7 +144,7 @@ task reduce_plan::reduced(execution& x, const std::vector<placed>& here) {
         }
       const size_t bytes = static_cast<size_t>(block.elements()) * element_bytes;
       const host_memory& copy =
-          packed.emplace_back(comm.devices->has(s) ? host_memory(comm, bytes, s) : host_memory(comm, bytes));
+          packed.emplace_back(comm.devices->has(s) ? host_memory(comm, bytes, s) : host_memory::pageable(comm, bytes));
       copy_box(comm, s, element_bytes, block, in.data, in.strides.data(), copy.data(), strides.data());
       this->view(block, {copy.data(), strides}, view);
     });

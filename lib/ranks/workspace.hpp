@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lockstep/lockstep.h"
 
@@ -14,13 +16,40 @@ struct lockstep_comm;
 
 namespace lockstep::ranks {
 
+// Page-locked memory that a communicator keeps when a plan gives it back: the driver takes long to lock pages, and
+// stops every device meanwhile.
+class kept_memory {
+ public:
+  static constexpr size_t most = size_t{256} << 20;  // bytes kept, beyond which the oldest are released
+  explicit kept_memory(const lockstep_comm& comm) : comm_(comm) {}
+  ~kept_memory() { release(0); }
+  kept_memory(const kept_memory&) = delete;
+  kept_memory& operator=(const kept_memory&) = delete;
+  // Memory of at least that many bytes, which then says how many; NULL: the backend has none.
+  void* take(const char* backend, size_t& bytes);
+  void give(void* data, size_t bytes);
+  void abandon() { pieces_.clear(), bytes_ = 0; }  // a device may still write to some
+
+ private:
+  struct piece {
+    void* data;
+    size_t bytes;
+  };
+  void release(size_t down_to);
+  const lockstep_comm& comm_;
+  std::string backend_;        // of all pieces
+  std::vector<piece> pieces_;  // the oldest first
+  size_t bytes_ = 0;
+};
+
 // Memory from the context's allocator, page-locked if seats are on devices; or of a seat's device. If the communicator
 // closes while a transport or a device may still write into it, it is not freed.
 class host_memory {
  public:
   host_memory() = default;
   host_memory(lockstep_comm& comm, size_t bytes);
-  host_memory(lockstep_comm& comm, size_t bytes, int32_t seat);  // of the seat's device; of none for other seats
+  host_memory(lockstep_comm& comm, size_t bytes, int32_t seat);    // of the seat's device; of none for other seats
+  static host_memory pageable(lockstep_comm& comm, size_t bytes);  // what no device touches
   host_memory(host_memory&& other) noexcept { *this = std::move(other); }
   host_memory& operator=(host_memory&& other) noexcept {
     std::swap(comm_, other.comm_), std::swap(bytes_, other.bytes_), std::swap(data_, other.data_);
@@ -32,6 +61,7 @@ class host_memory {
   size_t bytes() const { return bytes_; }
 
  private:
+  void allocate();
   lockstep_comm* comm_ = nullptr;
   size_t bytes_ = 0;
   void* data_ = nullptr;

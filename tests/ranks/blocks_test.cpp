@@ -249,7 +249,7 @@ void check_several(lockstep_dtype dtype, lockstep_dtype result, int32_t ranks, u
   }
   changes with;
   const int64_t message = shapes() % 2 == 0 ? 0 : 100;
-  with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message; };
+  with.message_bytes = message;
   run(
       shapes() % 2 == 0 ? one_each(ranks) : drawn_seats(ranks, shapes),
       [&](member& m) {

@@ -118,12 +118,15 @@ struct device_block {
   std::string name;
   size_t bytes;
   void* data = nullptr;
+  lockstep_memory kind;
   device_block(lockstep_context* c, std::string n, size_t elements)
-      : context(c), name(std::move(n)), bytes(elements * sizeof(float)) {
-    EXPECT_EQ(lockstep_alloc(context, name.c_str(), LOCKSTEP_DEVICE, bytes, &data), LOCKSTEP_OK)
-        << lockstep_last_error();
+      : context(c),
+        name(std::move(n)),
+        bytes(elements * sizeof(float)),
+        kind(name == "cpu" ? LOCKSTEP_HOST : LOCKSTEP_DEVICE) {
+    EXPECT_EQ(lockstep_alloc(context, name.c_str(), kind, bytes, &data), LOCKSTEP_OK) << lockstep_last_error();
   }
-  ~device_block() { EXPECT_EQ(lockstep_free(context, name.c_str(), LOCKSTEP_DEVICE, bytes, data), LOCKSTEP_OK); }
+  ~device_block() { EXPECT_EQ(lockstep_free(context, name.c_str(), kind, bytes, data), LOCKSTEP_OK); }
   device_block(const device_block&) = delete;
   device_block& operator=(const device_block&) = delete;
   void write(const float* from) const {
@@ -378,6 +381,70 @@ TEST_F(Devices, CopiesBeginAtTheFirstOffset) {
         return lockstep_sums(context, &d, x.data(), dst, o);
       },
       n * 8);
+}
+
+// Counts what a context's backends allocate: the fake takes its page-locked memory from there.
+struct counted {
+  size_t taken = 0, held = 0;
+  lockstep_allocator allocator{this,
+                               [](void* user, size_t bytes, size_t alignment) {
+                                 auto& c = *static_cast<counted*>(user);
+                                 ++c.taken, ++c.held;
+                                 return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+                               },
+                               [](void* user, void* pointer, size_t, size_t) {
+                                 --static_cast<counted*>(user)->held;
+                                 std::free(pointer);
+                               }};
+};
+
+// Locking pages takes milliseconds and stops all devices, so a plan uses what the one before has given back.
+TEST_F(Devices, PageLockedMemoryIsKept) {
+  if (backend() != "fake") return;  // CUDA has an allocator of its own
+  counted all;
+  lockstep_context_options o = lockstep_context_defaults();
+  o.backend = "cpu";
+  o.threads = 1;
+  o.allocator = &all.allocator;
+  lockstep_context* const of_blocks = context;
+  ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK) << lockstep_last_error();
+  const std::vector<std::string> seats = {device(0), "cpu", device(3)};
+  lockstep_comm* comm = open(seats, nullptr);
+  ASSERT_NE(comm, nullptr) << text;
+  // A sum over the middle of an array needs a packed copy of each block, and joins on the host.
+  const auto sum = [&](int64_t rows) {
+    const int64_t cube[] = {3, rows, 70};
+    const lockstep_grid g = lockstep_grid_slabs(4, 3, cube, 3);
+    std::vector<std::vector<float>> blocks(3, std::vector<float>(static_cast<size_t>(rows) * 70, 1));
+    std::vector<float> result(70);
+    std::vector<lockstep_part> in, out;
+    for (auto& b : blocks) {
+      const int64_t length[] = {1, rows, 70};
+      in.push_back(lockstep_part_packed(b.data(), 3, length));
+      out.push_back(lockstep_part_packed(result.data(), 1, length + 2));
+    }
+    lockstep_ranks_plan* plan = nullptr;
+    ASSERT_EQ(lockstep_ranks_reduce(comm, &g, LOCKSTEP_SUM, LOCKSTEP_F32, LOCKSTEP_F32, 3, nullptr, nullptr, &plan),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
+    for (int round = 0; round < 2; ++round)
+      ASSERT_EQ(lockstep_ranks_execute(plan, in.data(), out.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_EQ(result, std::vector<float>(70, static_cast<float>(3 * rows)));
+    lockstep_ranks_plan_destroy(plan);
+  };
+  const auto transposed = [&] {
+    transpose t(of_blocks, comm, seats, 90, 70);
+    ASSERT_EQ(lockstep_ranks_execute(t.turn, t.in.data(), t.out.data(), nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    for (size_t s = 0; s < seats.size(); ++s) EXPECT_EQ(t.to[s]->read(), t.wanted(s));
+    t.close();
+  };
+  transposed(), sum(50);
+  const size_t locked = all.taken;
+  for (int round = 0; round < 3; ++round) transposed(), sum(50), sum(49);
+  EXPECT_EQ(all.taken - locked, 0u) << "allocations of plans whose sizes were there before";
+  lockstep_comm_destroy(comm);
+  lockstep_context_destroy(std::exchange(context, of_blocks));
+  EXPECT_EQ(all.held, 0u) << "blocks that were not given back";
 }
 
 // The stream of a seat is busy for longer than the deadline.

@@ -10,5 +10,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", why.c_str());
     return 77;
   }
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  lockstep::ranks_test::close_kept();
+  return failed;
 }

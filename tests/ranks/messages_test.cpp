@@ -44,7 +44,7 @@ TEST(Messages, AreNoLongerThanAskedFor) {
   for (int what = 0; what < operations; ++what) {
     std::vector<std::atomic<size_t>> longest(ranks);
     changes with;
-    with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message_bytes; };
+    with.message_bytes = message_bytes;
     with.engine = [&](int32_t p, lockstep_engine& e) {
       watch(e, [&, p](size_t bytes) {
         longest[static_cast<size_t>(p)] = std::max<size_t>(longest[static_cast<size_t>(p)], bytes);

@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   if (rank != 0) delete listeners.Release(listeners.default_result_printer());
   listeners.Append(new end_of_the_job);
   failed = RUN_ALL_TESTS();
+  lockstep::ranks_test::close_kept();
   std::fflush(nullptr);
   MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (rank == 0 && any == 0) std::puts("passed on all ranks");

@@ -98,7 +98,7 @@ block part_of(const drawn_grid& grid, int32_t rank, size_t element_bytes, bool o
 void check(const rows_case& c, const std::vector<int32_t>& seats, const std::vector<int32_t>& parts, uint64_t seed,
            int64_t message_bytes = 0) {
   changes with;
-  with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message_bytes; };
+  with.message_bytes = message_bytes;
   lockstep_context_options one = lockstep_context_defaults();
   one.backend = "cpu";
   one.threads = 1;

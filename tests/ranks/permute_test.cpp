@@ -8,10 +8,10 @@
 namespace lockstep::ranks_test {
 namespace {
 
-void check(
-    size_t bytes, const std::vector<int64_t>& shape, const std::vector<int32_t>& perm,
-    const std::vector<int32_t>& src_parts, const std::vector<int32_t>& dst_parts, const std::vector<int32_t>& seats,
-    uint64_t seed, int64_t message_bytes, const decltype(changes::engine)& engine = [](int32_t, lockstep_engine&) {}) {
+void check(size_t bytes, const std::vector<int64_t>& shape, const std::vector<int32_t>& perm,
+           const std::vector<int32_t>& src_parts, const std::vector<int32_t>& dst_parts,
+           const std::vector<int32_t>& seats, uint64_t seed, int64_t message_bytes,
+           const decltype(changes::engine)& engine = {}) {
   int64_t n = 1;
   for (const int64_t x : shape) n *= x;
   std::vector<unsigned char> whole(static_cast<size_t>(n) * bytes);
@@ -19,7 +19,7 @@ void check(
   std::vector<int64_t> dst_shape;
   for (const int32_t k : perm) dst_shape.push_back(shape[static_cast<size_t>(k)]);
   changes with;
-  with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message_bytes; };
+  with.message_bytes = message_bytes;
   with.engine = engine;
   run(
       seats,

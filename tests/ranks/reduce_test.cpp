@@ -94,7 +94,7 @@ std::string name_of(const reduction_case& c) {
 void check(const reduction_case& c, const std::vector<int32_t>& seats, const std::vector<int32_t>& parts, bool to_grid,
            uint64_t seed, int64_t message_bytes = 0) {
   changes with;  // short messages: the sequences are reduced in several passes
-  with.options = [&](int32_t, lockstep_comm_options& o) { o.message_bytes = message_bytes; };
+  with.message_bytes = message_bytes;
   int64_t n = 1;
   for (const int64_t x : c.shape) n *= x;
   const std::vector<unsigned char> whole = data_of(c.dtype, n, c.fill, seed);

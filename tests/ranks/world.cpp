@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <sstream>
@@ -76,41 +77,109 @@ std::vector<int32_t> rank_counts() {
 #endif
 
 namespace {
-void one_process(
-    int32_t process, int32_t first, int32_t seats, const changes& with, const std::function<void(member&)>& body,
-    const std::function<lockstep_status(lockstep_context*, const lockstep_comm_options*, lockstep_comm**)>& make) {
-  lockstep_context_options co = lockstep_context_defaults();
-  co.backend = "cpu";
-  co.threads = 1;
-  with.context(process, co);
+// A process of a run: its own names, so that they outlive the communicator.
+struct process_of_run {
   lockstep_context* context = nullptr;
-  ASSERT_EQ(lockstep_context_create(&co, &context), LOCKSTEP_OK) << lockstep_last_error();
-  lockstep_comm_options o = lockstep_comm_defaults();
-  o.seats = seats;
-  std::vector<std::string> names(static_cast<size_t>(seats));
-  std::vector<const char*> backends;
-  const std::vector<std::string> all = listed("LOCKSTEP_TEST_DEVICES");
-  for (size_t s = 0; s < names.size() && !all.empty(); ++s) {
-    names[s] = all[(static_cast<size_t>(first) + s) % all.size()];
-    backends.push_back(names[s].c_str());
-  }
-  if (!all.empty()) o.backends = backends.data();
-  o.data = plane();
-  with.options(process, o);
   lockstep_comm* comm = nullptr;
-  const lockstep_status status = make(context, &o, &comm);
-  EXPECT_EQ(status, LOCKSTEP_OK) << lockstep_last_error();
-  if (status == LOCKSTEP_OK) {
+  std::vector<std::string> names;  // backends of its seats
+
+  void open(
+      int32_t process, int32_t first, int32_t seats, const changes& with,
+      const std::function<lockstep_status(lockstep_context*, const lockstep_comm_options*, lockstep_comm**)>& make) {
+    lockstep_context_options co = lockstep_context_defaults();
+    co.backend = "cpu";
+    co.threads = 1;
+    if (with.context) with.context(process, co);
+    ASSERT_EQ(lockstep_context_create(&co, &context), LOCKSTEP_OK) << lockstep_last_error();
+    lockstep_comm_options o = lockstep_comm_defaults();
+    o.seats = seats;
+    names.resize(static_cast<size_t>(seats));
+    std::vector<const char*> backends;
+    const std::vector<std::string> all = listed("LOCKSTEP_TEST_DEVICES");
+    for (size_t s = 0; s < names.size() && !all.empty(); ++s) {
+      names[s] = all[(static_cast<size_t>(first) + s) % all.size()];
+      backends.push_back(names[s].c_str());
+    }
+    if (!all.empty()) o.backends = backends.data();
+    o.data = plane();
+    o.message_bytes = with.message_bytes;
+    if (with.options) with.options(process, o);
+    EXPECT_EQ(make(context, &o, &comm), LOCKSTEP_OK) << lockstep_last_error();
+  }
+  void run(int32_t process, const std::function<void(member&)>& body) {
+    if (comm == nullptr) return;
     lockstep_comm_info info{};
     info.size = sizeof info;
     EXPECT_EQ(lockstep_comm_get(comm, &info), LOCKSTEP_OK);
     member m{comm, context, process, info.rank, info.seats, info.ranks, names};
     body(m);
   }
-  lockstep_comm_destroy(comm);
-  lockstep_context_destroy(context);
+  bool is_open() const {
+    lockstep_comm_info info{};
+    info.size = sizeof info;
+    return comm != nullptr && lockstep_comm_get(comm, &info) == LOCKSTEP_OK && info.closed == 0;
+  }
+  void close() {
+    lockstep_comm_destroy(std::exchange(comm, nullptr));
+    lockstep_context_destroy(std::exchange(context, nullptr));
+  }
+};
+
+// The processes of this program, which are threads or, over MPI, itself.
+using processes = std::vector<process_of_run>;
+void in_each(processes& all, const std::function<void(int32_t process, process_of_run&)>& body) {
+  if (all.size() == 1 && over_mpi()) return body(0, all[0]);
+  std::vector<std::thread> threads;
+  for (size_t q = 0; q < all.size(); ++q) threads.emplace_back([&, q] { body(static_cast<int32_t>(q), all[q]); });
+  for (std::thread& t : threads) t.join();
+}
+
+struct kept_run {
+  std::vector<int32_t> seats;
+  int64_t message_bytes;
+  processes all;
+};
+constexpr size_t most_kept = 4;
+std::deque<kept_run>& kept_runs() {
+  static std::deque<kept_run> all;
+  return all;
+}
+void close(processes& all) {
+  in_each(all, [](int32_t, process_of_run& p) { p.close(); });
+}
+
+void open(processes& all, const std::vector<int32_t>& seats, const changes& with) {
+#if defined(LOCKSTEP_TEST_MPI)
+  static_cast<void>(seats);
+  int me = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  all.resize(1);
+  all[0].open(me, me, 1, with, [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
+    return lockstep_comm_from_mpi(c, MPI_COMM_WORLD, o, out);
+  });
+#else
+  all.resize(seats.size());
+  std::vector<lockstep_engine> engines(seats.size());
+  ASSERT_EQ(lockstep_engine_local(static_cast<int32_t>(seats.size()), engines.data()), LOCKSTEP_OK)
+      << lockstep_last_error();
+  in_each(all, [&](int32_t q, process_of_run& p) {
+    lockstep_engine engine = engines[static_cast<size_t>(q)];
+    if (with.engine) with.engine(q, engine);
+    p.open(q, std::accumulate(seats.begin(), seats.begin() + q, 0), seats[static_cast<size_t>(q)], with,
+           [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
+             const lockstep_status status = lockstep_comm_create(c, &engine, o, out);
+             if (status != LOCKSTEP_OK) engine.close(engine.user, 0);
+             return status;
+           });
+  });
+#endif
 }
 }  // namespace
+
+void close_kept() {
+  for (kept_run& k : kept_runs()) close(k.all);
+  kept_runs().clear();
+}
 
 void run(const std::vector<int32_t>& given, const std::function<void(member&)>& body, const changes& with) {
   std::vector<int32_t> seats = given;
@@ -121,32 +190,37 @@ void run(const std::vector<int32_t>& given, const std::function<void(member&)>& 
   if (const int32_t ranks = std::accumulate(seats.begin(), seats.end(), 0);
       !over_mpi() && !plane_takes(static_cast<size_t>(ranks)))
     GTEST_SKIP() << "NCCL takes one rank a GPU; LOCKSTEP_TEST_DEVICES lists fewer than " << ranks;
+  int32_t process = 0;
 #if defined(LOCKSTEP_TEST_MPI)
-  static_cast<void>(seats);
-  int me = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  seats = {1};
   MPI_Barrier(MPI_COMM_WORLD);  // who slept through the last communicator's end must not miss this one's deadline
-  one_process(me, me, 1, with, body, [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
-    return lockstep_comm_from_mpi(c, MPI_COMM_WORLD, o, out);
-  });
-#else
-  const auto p = static_cast<int32_t>(seats.size());
-  std::vector<lockstep_engine> engines(seats.size());
-  ASSERT_EQ(lockstep_engine_local(p, engines.data()), LOCKSTEP_OK) << lockstep_last_error();
-  std::vector<std::thread> threads;
-  for (int32_t q = 0; q < p; ++q)
-    threads.emplace_back([&, q] {
-      lockstep_engine engine = engines[static_cast<size_t>(q)];
-      with.engine(q, engine);
-      one_process(q, std::accumulate(seats.begin(), seats.begin() + q, 0), seats[static_cast<size_t>(q)], with, body,
-                  [&](lockstep_context* c, const lockstep_comm_options* o, lockstep_comm** out) {
-                    const lockstep_status status = lockstep_comm_create(c, &engine, o, out);
-                    if (status != LOCKSTEP_OK) engine.close(engine.user, 0);
-                    return status;
-                  });
-    });
-  for (std::thread& t : threads) t.join();
 #endif
+  const auto use = [&](int32_t q, process_of_run& p) { p.run(over_mpi() ? process : q, body); };
+  if (!with.only_sizes() || listed("LOCKSTEP_TEST_DEVICES").empty()) {
+    processes all;
+    open(all, seats, with);
+    in_each(all, use);
+    return close(all);
+  }
+  std::deque<kept_run>& kept = kept_runs();
+  auto found = std::find_if(kept.begin(), kept.end(), [&](const kept_run& k) {
+    return k.seats == seats && k.message_bytes == with.message_bytes;
+  });
+  if (found == kept.end()) {
+    if (kept.size() == most_kept) close(kept.front().all), kept.pop_front();
+    found = kept.insert(kept.end(), {seats, with.message_bytes, {}});
+    open(found->all, seats, with);
+  }
+  in_each(found->all, use);
+  const auto is_open = [](const process_of_run& p) { return p.is_open(); };
+  int good = std::all_of(found->all.begin(), found->all.end(), is_open) && !testing::Test::HasFailure();
+#if defined(LOCKSTEP_TEST_MPI)
+  MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+#endif
+  if (good != 0) return;
+  close(found->all);
+  kept.erase(found);
 }
 
 std::vector<unsigned char> told_to_all(const std::function<std::vector<unsigned char>()>& make) {

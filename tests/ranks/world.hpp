@@ -25,9 +25,11 @@ struct member {
 
 // What a test may change about the transport or the communicator of a process.
 struct changes {
-  std::function<void(int32_t process, lockstep_engine&)> engine = [](int32_t, lockstep_engine&) {};
-  std::function<void(int32_t process, lockstep_comm_options&)> options = [](int32_t, lockstep_comm_options&) {};
-  std::function<void(int32_t process, lockstep_context_options&)> context = [](int32_t, lockstep_context_options&) {};
+  int64_t message_bytes = 0;  // of the options, on every process
+  std::function<void(int32_t process, lockstep_engine&)> engine;
+  std::function<void(int32_t process, lockstep_comm_options&)> options;
+  std::function<void(int32_t process, lockstep_context_options&)> context;
+  bool only_sizes() const { return !engine && !options && !context; }
 };
 
 // Numbers of seats for p ranks: one a process, all in one process, or drawn.
@@ -44,8 +46,13 @@ bool over_mpi();
 // missing.
 bool devices_usable(std::string& why);
 
-// Runs body in every process. seats are ignored over MPI, where each process holds one rank.
+// Runs body in every process. seats are ignored over MPI, where each process holds one rank. Streams, page-locked
+// memory and NCCL take long to make, so with ranks on devices a few communicators stay for later calls that want the
+// same.
 void run(const std::vector<int32_t>& seats, const std::function<void(member&)>& body, const changes& with = {});
+
+// At the program's end: those communicators go. Over MPI a collective call.
+void close_kept();
 
 // Bytes that every process needs alike. Over MPI the first one makes them and the others are told: many ranks share few
 // processors, and each would do the same again.
