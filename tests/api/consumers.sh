@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # consumers.sh SOURCE BUILD - installs the library, moves it, and builds the README's two examples against it: by
-# pkg-config with cc and c++, by CMake's find_package, add_subdirectory and FetchContent, and as a Meson subproject, which then is installed, linked with
+# pkg-config with cc and c++, by CMake's find_package, add_subdirectory, FetchContent and the file to include, and as a Meson subproject, which then is installed, linked with
 # statically, and uninstalled. Each must run; without cmake the test is skipped (77) once the others have passed.
 set -euo pipefail
 source=$1 build=$2
@@ -91,7 +91,7 @@ unset LD_LIBRARY_PATH PKG_CONFIG_PATH  # or the subproject would not be asked
 if command -v cmake >/dev/null; then
   echo "== CMake"
   by_cmake "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix"
-  for way in subdirectory fetched; do # what Meson has built already is not built again
+  for way in subdirectory fetched included; do # what Meson has built already is not built again
     by_cmake "$work/cmake-$way" -DSOURCE=$way -DLOCKSTEP="$source" -DLOCKSTEP_MESON_BUILD="$build"
   done
   # Another minor version may break; of one's own an earlier patch will do.

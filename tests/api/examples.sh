@@ -28,3 +28,11 @@ echo "== CMake"
 cmake -G Ninja -S "$source/tools/examples" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" > /dev/null
 cmake --build "$work/cmake" > /dev/null
 ctest --test-dir "$work/cmake" --output-on-failure | tail -n 12
+# By the preset, from a copy of the folder that is in no clone; what Meson has built already is not built again.
+cp -r "$source/tools/examples" "$work/preset"
+cd "$work/preset"
+! cmake --preset source -G Ninja > "$work/preset.txt" 2>&1 || { echo "lockstep.cmake took sources from nowhere"; exit 1; }
+grep -q "give -DLOCKSTEP_ADDRESS=ADDRESS" <(tr '\n' ' ' < "$work/preset.txt" | tr -s ' ') || { cat "$work/preset.txt"; exit 1; }
+cmake --preset source -G Ninja -DFETCHCONTENT_SOURCE_DIR_LOCKSTEP="$source" -DLOCKSTEP_MESON_BUILD="$build" > /dev/null
+cmake --build --preset source --target transpose > /dev/null
+ctest --preset source -R transpose | tail -n 3

@@ -1,0 +1,16 @@
+# An overlay port that builds the tree it lies in: vcpkg install lockstep --overlay-ports=tools/packaging/vcpkg
+get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../../.." ABSOLUTE)
+
+set(cuda disabled)
+if("cuda" IN_LIST FEATURES)
+  set(cuda enabled)
+endif()
+vcpkg_configure_meson(
+  SOURCE_PATH "${SOURCE_PATH}"
+  OPTIONS -Dcuda=${cuda} -Dtools=disabled -Dtests=disabled -Dpython=disabled -Dranks=disabled
+)
+vcpkg_install_meson()
+vcpkg_fixup_pkgconfig()
+vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/lockstep)
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE" "${SOURCE_PATH}/tools/NOTICES.md")
