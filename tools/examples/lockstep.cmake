@@ -2,6 +2,9 @@
 # gives lockstep::lockstep. Copy this file alone; Meson, ninja and git must be installed. Inside a clone it builds that clone.
 include_guard(GLOBAL)
 cmake_minimum_required(VERSION 3.18)
+if(POLICY CMP0135)
+  cmake_policy(SET CMP0135 NEW)  # an archive's files are as new as their extraction
+endif()
 set(LOCKSTEP_ADDRESS "" CACHE STRING "The repository of lockstep, or a release's archive (.tar.gz); empty: the clone that lockstep.cmake lies in")
 set(LOCKSTEP_TAG v0.1.0 CACHE STRING "Which release, branch or commit of the repository")
 
