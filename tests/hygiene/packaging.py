@@ -220,6 +220,7 @@ class Recipes(unittest.TestCase):
                 given = self.check_options(calls["vcpkg_configure_meson"].split(";"))
                 self.assertEqual(given["cuda"], "enabled" if features == "cuda" else "disabled")
                 self.assertEqual(calls["vcpkg_configure_meson"].split(";")[:2], ["SOURCE_PATH", str(ROOT)])
+                self.assertEqual(calls["vcpkg_replace_string"].split(";")[1:], ["/" + "/".join([".."] * len("lib/cmake/lockstep".split("/"))), "/../.."])
                 for path in calls["vcpkg_install_copyright"].split(";")[1:]:
                     self.assertTrue(pathlib.Path(path).exists(), path)
 

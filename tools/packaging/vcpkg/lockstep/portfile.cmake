@@ -11,6 +11,8 @@ vcpkg_configure_meson(
 )
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
+# The file is moved to a folder that is one nearer to the prefix, which it finds relative to itself.
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/lockstep)
+vcpkg_replace_string("${CURRENT_PACKAGES_DIR}/share/lockstep/lockstepConfig.cmake" "/../../.." "/../..")
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE" "${SOURCE_PATH}/tools/NOTICES.md")
