@@ -209,7 +209,7 @@ class Recipes(unittest.TestCase):
     def test_vcpkg(self):
         port = PACKAGING / "vcpkg/lockstep"
         manifest = json.loads((port / "vcpkg.json").read_text())
-        functions = set(re.findall(r"^(vcpkg_\w+)\(", (port / "portfile.cmake").read_text(), re.M))
+        functions = set(re.findall(r"^ *(vcpkg_\w+)\(", (port / "portfile.cmake").read_text(), re.M))
         with tempfile.TemporaryDirectory() as folder:
             stubs = "".join(f"function({name})\n  message(NOTICE \"{name} ${{ARGV}}\")\nendfunction()\n" for name in functions)
             (pathlib.Path(folder) / "run.cmake").write_text(f"cmake_minimum_required(VERSION 3.18)\n{stubs}set(CURRENT_PORT_DIR {port})\nset(CURRENT_PACKAGES_DIR {folder}/packages)\n"
@@ -217,6 +217,7 @@ class Recipes(unittest.TestCase):
             for features in ("", *manifest["features"]):
                 said = subprocess.run(["cmake", f"-DFEATURES=core;{features}", "-P", f"{folder}/run.cmake"], capture_output=True, text=True, check=True).stderr
                 calls = dict(line.split(" ", 1) for line in said.splitlines())
+                self.assertEqual("vcpkg_check_linkage" in calls, features == "cuda")
                 given = self.check_options(calls["vcpkg_configure_meson"].split(";"))
                 self.assertEqual(given["cuda"], "enabled" if features == "cuda" else "disabled")
                 self.assertEqual(calls["vcpkg_configure_meson"].split(";")[:2], ["SOURCE_PATH", str(ROOT)])

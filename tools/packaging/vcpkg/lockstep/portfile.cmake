@@ -4,6 +4,8 @@ get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../../.." ABSOLUTE)
 set(cuda disabled)
 if("cuda" IN_LIST FEATURES)
   set(cuda enabled)
+  # A static library looks for the module where it was installed first, which is not where vcpkg moves it.
+  vcpkg_check_linkage(ONLY_DYNAMIC_LIBRARY)
 endif()
 vcpkg_configure_meson(
   SOURCE_PATH "${SOURCE_PATH}"
