@@ -259,6 +259,8 @@ def python_page(folder, title):
     section("Stencils by name, and filters", everything, "", "_stencils", "_filters")
     section("Means without NaNs", everything, "", "_where")
     section("Digests", everything, "", "_digest")
+    section("NumPy's own functions", everything, "", "_accelerate")
+    section("The array API: lockstep.array_api", public(folder / "array_api.py"), "array_api.", "array_api")
     section("Contexts and scopes", everything, "", "_contexts")
     # Functions of each element are made by one function from their names.
     def each_element(module: str, file: str, what: str) -> None:

@@ -11,6 +11,7 @@ np.float64(14.0)
 """
 from . import _load  # noqa: F401  (first: it finds what the extension needs)
 from . import _core, group, plan
+from ._accelerate import accelerate
 from ._contexts import (Context, backend, default_context, get_num_threads, release_stream, set_num_threads, synchronize,
                         variants)
 from ._core import (Buffer, GroupPlan, Plan, all, any, argmax, argmin, convert, count_nonzero, cummax, cummin, cumsum,
@@ -39,8 +40,8 @@ vector_norm = norm
 
 __all__ = ["BackendFailed", "BackendInfo", "BackendLost", "Buffer", "Context", "DeviceInfo", "Digest", "Empty", "Error",
            "GroupPlan", "Internal", "InvalidArgument", "ModelInfo", "NoBackend", "NoVariant", "OutOfMemory", "Overflow",
-           "Plan", "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "all", "any", "argmax",
-           "argmin", "backend", "backends", "convert", "correlate", "correlate1d", "correlate_separable",
+           "Plan", "RunInfo", "TuningInfo", "Unsupported", "UnsupportedDtype", "VariantInfo", "accelerate", "all", "any",
+           "argmax", "argmin", "backend", "backends", "convert", "correlate", "correlate1d", "correlate_separable",
            "count_nonzero", "cummax", "cummin", "cumsum", "default_context", "devices", "digest", "dot", "empty", "erf",
            "exp", "expm1", "gelu", "gelu_tanh", "get_include", "get_library", "get_num_threads", "group", "l1_distance",
            "l1_norm", "laplace_weights", "last_run", "layer_norm", "log", "log1p", "log_softmax", "logsumexp",
