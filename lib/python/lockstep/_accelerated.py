@@ -139,10 +139,10 @@ class Accelerated(numpy.ndarray):
 
     # These methods of NumPy's would take its sum and divide by themselves; those of other names come by a ufunc.
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        return numpy.mean(self, *args, **kwargs)
+        return _call(_ways[numpy.mean], self, args, kwargs)
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
-        return numpy.var(self, *args, **kwargs)
+        return _call(_ways[numpy.var], self, args, kwargs)
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
-        return numpy.std(self, *args, **kwargs)
+        return _call(_ways[numpy.std], self, args, kwargs)
