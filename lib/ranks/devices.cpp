@@ -244,6 +244,10 @@ void* devices::stream_of(int32_t seat) const {
   return static_cast<size_t>(seat) < seats_.size() ? at(seat).now : nullptr;
 }
 
+void devices::await_last(int32_t seat) const {
+  if (has(seat) && at(seat).busy) require_ok(at(seat).peers->wait(at(seat).device, at(seat).now, at(seat).ended));
+}
+
 void devices::await_ready(int32_t by, int32_t owner) {
   const seat& a = at(by);
   require_ok(a.peers->wait(a.device, a.now, at(owner).ready));

@@ -70,6 +70,8 @@ class devices {
   void* stream_of(int32_t seat) const;
   // From now on the seat's calls go to another stream; returns the one before.
   void* use_stream(int32_t seat, void* stream) { return std::exchange(at(seat).now, stream); }
+  // The seat's calls of this execution come after those of the last one, whatever stream it used.
+  void await_last(int32_t seat) const;
   // Before a call of seat `by` writes to another seat's block on the same device.
   void await_ready(int32_t by, int32_t owner);
   // By the engine plane it only notes the move, and flush enqueues band after band of all senders in turn: while the

@@ -217,7 +217,7 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
     }
     std::memcpy(data, &head, sizeof head);
     comm.send(m.process, data, sizeof head + head.bytes, requests);
-    look(k, out_.size());
+    if (!work.packs_first) look(k, out_.size());
   }
   bool takes_part = false;
   if (!rounds_.empty()) {

@@ -35,6 +35,7 @@ struct step_work {
   bool always = false;
   std::function<void()> meanwhile = [] {};  // once all is sent
   bool waits = false;                       // with by_links: execution::waits
+  bool packs_first = false;                 // unpacking writes where packing reads
 };
 
 // What two seats of different processes exchange by links.hpp in one round: items in a slot of the own seat's device.

@@ -115,7 +115,7 @@ TEST(Messages, AreLogarithmicallyMany) {
 // While a rank sends to all others it does not look at all requests after each message.
 TEST(Messages, AreLookedAtAFewTimes) {
   if (over_mpi()) return;
-  constexpr int32_t ranks = 48;
+  constexpr int32_t ranks = 17;               // too few for groups
   constexpr int64_t n = int64_t{24} * ranks;  // boxes that the transport does not take at once
   struct counter : engine_before {
     bool counts = false;
@@ -152,6 +152,46 @@ TEST(Messages, AreLookedAtAFewTimes) {
         EXPECT_LE(mine.until_last_send, 8 * 2 * ranks);  // at most eight times each
       },
       with);
+}
+
+// A transpose between p ranks that have less than 64 KiB for each other sends about 2 sqrt(p) messages, not p - 1.
+TEST(Messages, OfShortBoxesGoByGroups) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  const struct {
+    int32_t ranks;
+    int64_t by_groups;  // at most
+  } all[] = {{17, 16}, {64, 14}, {100, 18}, {1000, 63}, {1024, 62}, {4096, 126}};
+  for (const auto& one : all)
+    for (const int64_t side : {8, 200}) {  // of a pair's box: 256 and 160,000 bytes
+      const int64_t n = side * one.ranks, shape[] = {n, n};
+      const lockstep_grid g = lockstep_grid_slabs(4, 2, shape, one.ranks);
+      const int32_t perm[] = {1, 0};
+      for (const int32_t rank : {0, one.ranks / 2, one.ranks - 1}) {
+        lockstep_comm* dry = nullptr;
+        ASSERT_EQ(lockstep_comm_dry(context, one.ranks, rank, &dry), LOCKSTEP_OK);
+        lockstep_ranks_plan* plan = nullptr;
+        ASSERT_EQ(lockstep_ranks_permute(dry, &g, perm, &g, nullptr, &plan), LOCKSTEP_OK) << lockstep_last_error();
+        lockstep_ranks_cost cost{};
+        cost.size = sizeof cost;
+        ASSERT_EQ(lockstep_ranks_estimate(plan, nullptr, &cost), LOCKSTEP_OK);
+        const std::string about = format_text("rank {} of {}, {} elements a side", rank, one.ranks, side);
+        const bool in_groups = side == 8 && one.ranks > 17;
+        EXPECT_EQ(cost.steps, in_groups ? 2 : 1) << about;
+        if (in_groups)
+          EXPECT_LE(cost.messages, one.by_groups) << about;
+        else
+          EXPECT_EQ(cost.messages, one.ranks - 1) << about;
+        // Twice the elements at most, and the headers of messages.
+        const int64_t block = 4 * side * n;
+        EXPECT_LE(cost.bytes_out, (in_groups ? 2 : 1) * block + 64 * cost.messages) << about;
+        EXPECT_GE(cost.bytes_out, block - 4 * side * side) << about;
+        lockstep_ranks_plan_destroy(plan);
+        lockstep_comm_destroy(dry);
+      }
+    }
+  lockstep_context_destroy(context);
 }
 
 // The neighbours of a block are found without a look at all ranks, so plans for very many can be made; what an

@@ -205,7 +205,15 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_refuse(lockstep_c
 /* Computes   dst[i_perm[0], i_perm[1], ...] = src[i_0, i_1, ...] as lockstep_permute does, from the blocks of one grid
  *            to those of another: dst->shape[k] is src->shape[perm[k]]. perm {1, 0} transposes. The identity
  *            0, 1, ... redistributes: slabs to pencils, other cuts, everything to one rank.
- * Aliasing   src and dst must not overlap.
+ * Strides    those of the parts: blocks may lie within arrays with ghosts (lockstep_part_with_ghosts), whose other
+ *            elements are neither read nor written.
+ * Aliasing   a seat's dst may begin where its src does: in place. Its memory must then hold both blocks. If dst is
+ *            divided as src is, perm is its own inverse and the strides are the same, as in a transpose of squares,
+ *            pieces are swapped, which takes memory for two of them (at most 1 MiB each, 16 MiB on a GPU). In other
+ *            cases, and between GPUs of one process, each seat copies its block first, to memory that the plan keeps
+ *            from its first such execution on. What is in the block after a failure is not defined. Any other overlap
+ *            of a seat's src and dst, each from its first to its last element, is INVALID_ARGUMENT; blocks of
+ *            different seats must not overlap.
  * Exactness  bit copies.
  * Moves      every element once; each pair of ranks exchanges the one box that they share. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const lockstep_grid* src,
