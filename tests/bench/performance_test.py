@@ -205,12 +205,22 @@ class Performance(unittest.TestCase):
     def test_a_faster_float_peer_stands_in_the_headline(self):
         text, _ = self.made({}, run([row("a"), row("a", 1.2, source="CUB"), row("a", 0.8, source="BLAS dot, float")]))
         self.assertIn("behind a peer that adds in float, where we add in double: a: 0.800 x BLAS dot, float", text)
-        self.assertIn("| [GPU](tests/results/README.md#gpu) | 1 | 0.90 | 1 | 0 | 0 | 1 | |", (self.root / "README.md").read_text())
+        self.assertIn("| [GPU](tests/results/README.md#gpu) | 1 | 0.90 | 1 | 0 | 0 | 1 | all older than the code |", (self.root / "README.md").read_text())
 
-    def test_a_table_older_than_its_code_says_so(self):
-        for older, said in ((True, True), (False, False), (None, False)):
-            performance.older_than_code = lambda commit, backend: older
-            self.assertEqual("**Older than the code**" in self.made({}, run([row("a")]))[0], said)
+    def test_rows_of_older_code_are_marked(self):
+        now = performance.tree.fingerprint("cuda", "hopper", "reduce")
+        for fingerprints, said in (((now, now), ""), (("0" * 16, now), " **Older than the code**, marked †: 1 of 2 rows."), ((None, None), " **Older than the code**: all rows.")):
+            rows = [row(name, op="reduce", **({"fingerprint": one} if one else {})) for name, one in zip("ab", fingerprints)]
+            text = self.made({}, run(rows))[0]
+            self.assertIn(f"results in [readme-gpu.json](readme-gpu.json).{said} 0 of", text)
+            self.assertEqual("| `a` † |" in text, "marked" in said)
+            self.assertNotIn("| `b` † |", text)
+            self.assertEqual("| 1 older than the code |" in (self.root / "README.md").read_text(), "marked" in said)
+
+    def test_a_cold_figure_of_older_code_marks_its_row(self):
+        now = performance.tree.fingerprint("cuda", "hopper", "reduce")
+        self.write("readme-gpu-cold.json", run([row("a", op="reduce", fingerprint="0" * 16)]))
+        self.assertIn("| `a` † |", self.made({}, run([row("a", op="reduce", fingerprint=now), row("b", op="reduce", fingerprint=now)]))[0])
 
     def test_check_fails_when_the_readme_is_another(self):
         self.made({"a": 0.8}, run([row("a")]))

@@ -5,6 +5,7 @@
 
 #include "../file.hpp"
 #include "bench.hpp"
+#include "fingerprint.hpp"
 #include "judge.hpp"
 
 namespace lockstep::tool::bench {
@@ -63,7 +64,12 @@ ordered_json to_json(const report& all) {
                         {"limit_gb_s", r.limit_gb_s},
                         {"fraction", r.fraction()},
                         {"checked", r.checked}};
-    if (r.source == "lockstep") row["idea"] = idea_of(r.backend, r.op, r.variant), row["auto"] = r.by_auto;
+    if (r.source == "lockstep") {
+      row["idea"] = idea_of(r.backend, r.op, r.variant), row["auto"] = r.by_auto;
+      const auto devices = all.machine.value("devices", ordered_json::object());
+      const std::string detail = devices.value(r.backend, ordered_json::object()).value("detail", "");
+      if (const std::string of = fingerprint_of(r.backend, detail, r.op, r.name); !of.empty()) row["fingerprint"] = of;
+    }
     if (!r.memory.empty()) row["memory"] = r.memory;
     if (r.over_better > 0) row["over_better"] = r.over_better;
     if (r.beside.rounds > 0) {
