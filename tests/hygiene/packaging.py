@@ -31,21 +31,34 @@ def load(name):
 
 
 class Release(unittest.TestCase):
-    def faults(self, version="0.1.0", newest=("0.1.0", "2030-05-06"), tags="", changes=""):
+    def faults(self, version=None, newest=None, tags="", changes="", unreleased=False):
         release = load("release")
-        answers = {"tag": tags, "status": changes}
-        with mock.patch.multiple(release, version=lambda: version, changelog=lambda: newest, said=lambda git, command, *_: answers[command]):
+        now, answers = release.version(), {"tag": tags, "status": changes}
+        with mock.patch.multiple(release, version=lambda: version or now, changelog=lambda: newest or (now, str(TODAY)), unreleased=lambda: unreleased,
+                                 stale=lambda number: number != now, said=lambda git, command, *_: answers[command]):
             return list(release.faults(TODAY))
 
     def test_what_is_in_the_way_is_said(self):
+        now = load("release").version()
         self.assertEqual(self.faults(), [])
-        self.assertEqual(self.faults(tags="v0.1.0\nmilestone"), [])
-        for words, change in (("make them one", {"newest": ("0.2.0", "2030-05-06")}), ("write the day", {"newest": ("0.1.0", "unreleased")}),
-                              ("to come", {"newest": ("0.1.0", "2030-05-07")}), ("tag v0.1.0", {"tags": "v0.2.0"}), ("not committed", {"changes": " M README.md"}),
-                              ("9.9.9.txt is not there", {"version": "9.9.9", "newest": ("9.9.9", "2030-05-06")})):
+        self.assertEqual(self.faults(tags=f"v{now}\nmilestone"), [])
+        for words, change in (("make them one", {"newest": ("9.9.9", "2030-05-06")}), ("write the day", {"newest": (now, "unreleased")}),
+                              ("to come", {"newest": (now, "2030-05-07")}), (f"tag v{now}", {"tags": "v9.9.9"}), ("not committed", {"changes": " M README.md"}),
+                              ("of no version", {"unreleased": True})):
             found = self.faults(**change)
             self.assertEqual(len(found), 1, found)
             self.assertIn(words, found[0])
+        table, header = self.faults(version="9.9.9", newest=("9.9.9", "2030-05-06"))
+        self.assertIn("9.9.9.txt is not there", table)
+        self.assertIn(f'LOCKSTEP_VERSION "{now}"', header)
+
+    def test_changes_of_no_version(self):
+        import version
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(version, "ROOT", pathlib.Path(folder)):
+            for text, wanted in (("# Changelog\n\n## Unreleased\n- a\n\n## 1.0.0 - 2026-01-02\n", True), ("# Changelog\n\n## 1.0.0 - 2026-01-02\n\n## Unreleased\n", False)):
+                (version.ROOT / "CHANGELOG.md").write_text(text)
+                self.assertEqual((version.unreleased(), version.changelog()), (wanted, ("1.0.0", "2026-01-02")))
+                self.assertEqual(version.changelog_date() is None, wanted)
 
     def test_an_abi_that_is_not_the_written_one(self):
         release = load("release")
@@ -110,8 +123,11 @@ class Sources(unittest.TestCase):
         self.assertTrue((self.out / f"lockstep_{version}.orig.tar.gz").exists() and (tree / "debian/rules").stat().st_mode & 0o100)
         self.assertRegex((tree / "debian/changelog").read_text(), rf"^lockstep \({re.escape(version)}-1~ubuntu24\.04\) noble;[\s\S]* -- .+ <.+@.+>  \w+, ")
         self.assertNotIn("@", re.search(r"Maintainer: (.*?) <", (tree / "debian/control").read_text())[1])
-        symbols = re.findall(r"^ (\w+)@LOCKSTEP_0 ", (tree / "debian/liblockstep0.symbols").read_text(), re.M)
-        self.assertEqual(sorted(symbols), sorted(["LOCKSTEP_0", *(ROOT / "tests/hygiene/exported.txt").read_text().split()]))
+        abi = load("release").abi()
+        node = f"LOCKSTEP_{abi}"
+        self.assertTrue((tree / f"debian/liblockstep{abi}.install").exists())
+        symbols = re.findall(rf"^ (\w+)@{node} ", (tree / f"debian/liblockstep{abi}.symbols").read_text(), re.M)
+        self.assertEqual(sorted(symbols), sorted([node, *(ROOT / "tests/hygiene/exported.txt").read_text().split()]))
         for test in re.findall(r"^Tests: (\w+)$", (tree / "debian/tests/control").read_text(), re.M):
             self.assertTrue((tree / "debian/tests" / test).stat().st_mode & 0o100)
 
