@@ -48,7 +48,8 @@ class Release(unittest.TestCase):
             found = self.faults(**change)
             self.assertEqual(len(found), 1, found)
             self.assertIn(words, found[0])
-        table, header = self.faults(version="9.9.9", newest=("9.9.9", "2030-05-06"))
+        table, header, *parts = self.faults(version="9.9.9", newest=("9.9.9", "2030-05-06"))
+        self.assertEqual(len(parts), 3)
         self.assertIn("9.9.9.txt is not there", table)
         self.assertIn(f'LOCKSTEP_VERSION "{now}"', header)
 
