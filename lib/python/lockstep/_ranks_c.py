@@ -65,18 +65,18 @@ class Options(_Sized):
                 ("workspace", _POINTER), ("workspace_bytes", _SIZE)]
 
 
-_START = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, _POINTER, _SIZE, ctypes.POINTER(_POINTER))
-_TEST = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.POINTER(_POINTER), ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
-_ERROR = ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_int)
-_ABORT = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_char_p)
-_PEEK = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
-_CLOSE = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_int)
+START = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, _POINTER, _SIZE, ctypes.POINTER(_POINTER))
+TEST = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.POINTER(_POINTER), ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
+ERROR = ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_int)
+ABORT = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_char_p)
+PEEK = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, _INT, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_SIZE))
+CLOSE = ctypes.CFUNCTYPE(None, _POINTER, ctypes.c_int)
 
 
 class Engine(_Sized):
     _fields_ = [("size", _SIZE), ("abi", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("user", _POINTER), ("processes", _INT), ("process", _INT),
-                ("name", ctypes.c_char_p), ("isend", _START), ("irecv", _START), ("test", _TEST), ("error", _ERROR), ("abort", _ABORT), ("close", _CLOSE),
-                ("peek", _PEEK)]
+                ("name", ctypes.c_char_p), ("isend", START), ("irecv", START), ("test", TEST), ("error", ERROR), ("abort", ABORT), ("close", CLOSE),
+                ("peek", PEEK)]
 
 
 @functools.cache
@@ -181,9 +181,9 @@ class MpiEngine:
         version = MPI.Get_library_version().partition(",")[0].partition("\n")[0][:80]
         # The table's functions live as long as this object; what a callback raised would be lost.
         self.table = Engine(abi=1, flags=2, processes=self.processes, process=self.process, name=f"mpi ({version})".encode(),
-                            isend=_START(functools.partial(self._start, True)), irecv=_START(functools.partial(self._start, False)),
-                            test=_TEST(self._test), error=_ERROR(self._error), abort=_ABORT(self._abort), close=_CLOSE(lambda _, clean: self.close(clean)),
-                            peek=_PEEK(self._peek))
+                            isend=START(functools.partial(self._start, True)), irecv=START(functools.partial(self._start, False)),
+                            test=TEST(self._test), error=ERROR(self._error), abort=ABORT(self._abort), close=CLOSE(lambda _, clean: self.close(clean)),
+                            peek=PEEK(self._peek))
 
     def _fail(self, e: BaseException) -> int:
         self._text = ctypes.create_string_buffer(f"{type(e).__name__}: {e}".encode())

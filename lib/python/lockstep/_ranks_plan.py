@@ -92,7 +92,7 @@ class Plan:
         self._require(False)
         self._started = True
         try:
-            planned = {"x", "other", "blocks", "terms"} & set(self._arguments)
+            planned = {"x", "other", "blocks", "terms", "out"} & set(self._arguments)
             if not set(arrays) <= planned:
                 raise InvalidArgument(f"{', '.join(sorted(arrays))} is given on rank {self._comm.rank}; {self._operation} was planned with {', '.join(sorted(planned))}")
             given = {**self._arguments, **arrays}

@@ -1,8 +1,8 @@
-"""The operations on arrays that are divided among the processes of an MPI job, by mpi4py: the bits of one call on the whole array,
-for any number of ranks and any division. Blocks are NumPy arrays, or arrays of PyTorch, CuPy or numba on the GPU that a rank computes with.
+"""The operations on arrays that are divided among the processes of an MPI job, by mpi4py, or of torch.distributed: the bits of one call on the whole
+array, for any number of ranks and any division. Blocks are NumPy arrays, or arrays of PyTorch, CuPy or numba on the GPU that a rank computes with.
 
 Every process makes the same calls in the same order. What fails on one rank is an exception on all: its own there, and
-`RankFailed`, whose text names that rank, on the others. Needs liblockstep_ranks (Meson's ``-Dranks=enabled``) and mpi4py.
+`RankFailed`, whose text names that rank, on the others. Needs liblockstep_ranks (Meson's ``-Dranks=enabled``), and mpi4py or, by `Comm.from_torch`, PyTorch.
 
 >>> from mpi4py import MPI  # doctest: +SKIP
 >>> import lockstep.ranks as lr  # doctest: +SKIP
@@ -160,6 +160,38 @@ class Comm:
 
     def __init__(self, mpi: Any, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None, data: str | None = None) -> None:
         c.check_communicator(mpi)
+        self._open(lambda deadline: c.MpiEngine(mpi, deadline), context, backend, timeout, data)
+
+    @classmethod
+    def from_torch(cls, group: Any = None, *, context: Context | None = None, backend: str | None = None, timeout: float | None = None, data: str | None = None) -> Comm:
+        """Make a communicator over a process group of torch.distributed: one rank a process. Collective among its members.
+
+        Parameters
+        ----------
+        group : torch.distributed.ProcessGroup, optional
+            By default the one of all processes. The communicator makes a gloo group of the same members for its messages, which needs
+            ``GLOO_SOCKET_IFNAME`` where gloo does; `group` stays the caller's.
+        backend : str, optional
+            By default "cuda:N" with PyTorch's current device where the group's backend for CUDA is NCCL: blocks are then tensors on that device, in the order
+            of the current stream. Else the context's, or the CPU. With several CUDA ranks on one device, `planes` is "staged".
+        context, timeout, data
+            As for `Comm`.
+
+        Returns
+        -------
+        Comm
+            Close it, or leave its ``with``, before ``destroy_process_group``.
+        """
+        from . import _ranks_torch
+        group = _ranks_torch.group_of(group)
+        if backend is None and context is None and _ranks_torch.has_gpus(group):
+            import torch
+            backend = f"cuda:{torch.cuda.current_device()}"
+        self = cls.__new__(cls)
+        self._open(lambda deadline: _ranks_torch.TorchEngine(group, deadline), context, backend, timeout, data)
+        return self
+
+    def _open(self, engine: Callable[[int], Any], context: Context | None, backend: str | None, timeout: float | None, data: str | None) -> None:
         self._handle = ctypes.c_void_p()
         options, local = c.CommOptions(seats=1), None  # (made here: a later library's defaults may be longer)
         try:
@@ -167,7 +199,7 @@ class Comm:
         except Exception as e:
             local = e
         try:
-            self._engine = c.MpiEngine(mpi, c.library().lockstep_comm_timeout(ctypes.byref(options)))
+            self._engine = engine(c.library().lockstep_comm_timeout(ctypes.byref(options)))
         except TimeoutError as e:
             raise RankLost(str(e)) from None
         # A process that cannot begin says so: else the others would wait for it until their deadline.
@@ -214,12 +246,12 @@ class Comm:
     @property
     def rank(self) -> int:
         """This process's number."""
-        return self._engine.process
+        return int(self._engine.process)
 
     @property
     def size(self) -> int:
         """How many ranks there are."""
-        return self._engine.processes
+        return int(self._engine.processes)
 
     @property
     def planes(self) -> tuple[str, str]:
@@ -368,6 +400,16 @@ class Comm:
             block = self._take(_kinds.packed(block.array, "x"))
         return block if block.size else replace(block, shape=want, strides=(1,) * len(want))
 
+    def _out(self, out: Any, shape: Sequence[int], like: Block) -> Block:
+        """Memory that the caller gives for a result."""
+        block, shape = self._take(out), tuple(shape)
+        address = getattr(out, "data_ptr", None)  # of PyTorch, on the host too
+        written = block.stream is not None or (block.address == address() if address else block.array is out and out.flags.writeable)
+        if not written or not block.fits() or block.dtype != like.dtype or (block.shape != shape and not (block.size == 0 and 0 in shape)):
+            raise InvalidArgument(f"out has the shape {block.shape}, strides {block.strides} and {block.dtype} on rank {self.rank}; give an array of {shape} and "
+                                  f"{like.dtype} that can be written, with strides of 1 or more")
+        return block if block.size else replace(block, shape=shape, strides=(1,) * len(shape))
+
     def _empty(self, like: Block, shape: Sequence[int], dtype: str) -> Block:
         """Memory for a result, of the kind of a block and where it lies."""
         if like.stream is None:
@@ -376,7 +418,7 @@ class Comm:
         return of_device(_kinds.empty(like.array, tuple(shape), dtype), self._device)
 
     @operation
-    def permute(self, x: Any, grid: Grid, axes: Sequence[int], to: Grid) -> Any:
+    def permute(self, x: Any, grid: Grid, axes: Sequence[int], to: Grid, *, out: Any = None) -> Any:
         """Move an array to another grid, with its axes in another order.
 
         Parameters
@@ -388,11 +430,14 @@ class Comm:
             Axis k of the result is axis ``axes[k]`` of `grid`.
         to : Grid
             Of the result: ``to.shape[k] == grid.shape[axes[k]]``.
+        out : array, optional
+            Memory for this rank's block of `to`, such as the block within an array with ghosts, ``u[1:-1, 1:-1]``. It may be `x` itself: where `to` is
+            `grid` and `axes` undoes itself, blocks are swapped piece by piece; else a copy of the block is kept. It must not overlap `x` otherwise.
 
         Returns
         -------
         array
-            This rank's block of `to`: a NumPy array or, for a block on a device, the block's array type.
+            This rank's block of `to`, `out` if that is given: else a NumPy array or, for a block on a device, the block's array type.
         """
         found: dict[str, Any] = {}
 
@@ -403,7 +448,8 @@ class Comm:
                 raise InvalidArgument(f"axes is {axes} on rank {self.rank}; name each of the grid's {rank} axes once")
             found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
             found["x"] = block = self._block(x, grid)
-            return ("permute", grid._key, tuple(order), to._key, block.itemsize), [block], [self._empty(block, self.box(to).shape, block.dtype)]
+            into = self._empty(block, self.box(to).shape, block.dtype) if out is None else self._out(out, self.box(to).shape, block)
+            return ("permute", grid._key, tuple(order), to._key, block.itemsize), [block], [into]
 
         def make(plan: Any) -> int:
             size = found["x"].itemsize
@@ -411,12 +457,12 @@ class Comm:
                                                              ctypes.byref(to._as_c(size)), self._promised(), plan)
             return status
 
-        return Call(make, prepare)
+        return Call(make, prepare, lambda written: written[0].array if out is None else out)
 
     @operation
-    def redistribute(self, x: Any, grid: Grid, to: Grid) -> Any:
+    def redistribute(self, x: Any, grid: Grid, to: Grid, *, out: Any = None) -> Any:
         """Move an array to another grid: slabs to pencils, other cuts, everything to one rank; see `permute`."""
-        return described["permute"](self, x, grid, range(len(grid.shape)), to)
+        return described["permute"](self, x, grid, range(len(grid.shape)), to, out=out)
 
     @operation
     def reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None = None, *, other: Any = None,
@@ -688,8 +734,8 @@ class Comm:
             for bit, name, vector in ((1, "weight", weight), (2, "bias", bias)):
                 if vector is None:
                     continue
-                taken, wanted = self._take(vector), (own[-1] if 0 not in own else 0,)
-                if taken.shape != wanted and taken.size:
+                taken, wanted = self._take(vector), (own[-1],)
+                if taken.shape != wanted and taken.size and 0 not in own:
                     raise InvalidArgument(f"{name} has the shape {taken.shape} on rank {self.rank}; the columns of its block are {wanted}")
                 arrays |= bit
                 vectors.append(taken if taken.fits() else self._take(_kinds.packed(taken.array, name)))
@@ -698,7 +744,7 @@ class Comm:
             blocks += vectors
             if labels is not None:
                 taken = self._take(labels)
-                if taken.dtype != "int64" or (taken.size and taken.shape != rows):
+                if taken.dtype != "int64" or (taken.size and taken.shape != rows and 0 not in own):
                     raise InvalidArgument(f"labels holds {taken.dtype} of the shape {taken.shape} on rank {self.rank}; give int64 of {rows}, one for each row")
                 blocks.append(taken if taken.fits() else self._take(_kinds.packed(taken.array, "labels")))
             if residual is not None and blocks[1].dtype != block.dtype:
