@@ -232,10 +232,12 @@ struct stencil_tuning {
   // Chunks of rows. Most.
   int64_t swept_chunks = 256;
   // ---- sweeps_planes: several sweeps of a cube
-  // Sweeps. Most per pass.
-  int32_t stacked_depth = 3;
-  // Elements. Least side for 8-byte elements; 4-byte elements gain nothing.
-  int64_t stacked_side_of_8 = 512;
+  // Elements. Least of a cube: smaller ones lie in the L2, where single sweeps are faster.
+  int64_t stacked_least = 3 << 20;
+  // Elements. Least of a cube of 4-byte elements in rows of no whole 16 bytes, which are copied one by one.
+  int64_t stacked_ragged = 32 << 20;
+  // Times the results that tiles compute. Most: tiles of a narrow cube are mostly empty.
+  double stacked_waste = 2.5;
   // ---- direct: one thread per output, each tap from memory
   // Outputs of lines per SM. With more, another row is faster.
   double direct_line = 14000;

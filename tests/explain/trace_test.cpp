@@ -70,6 +70,7 @@ TEST(explain_sweeps, every_result_is_written_once) {
               if (radius * sweeps > 8 || (std::string(boundary) == "valid" && n <= 2 * radius * sweeps)) continue;
               const bool cube = std::string(variant) == "sweeps_planes";
               if (cube ? radius > 1 || sweeps > 3 || n > 140 : n == 140) continue;  // a cube's tiles are many
+              if (cube && n == 1 && std::string(boundary) == "mirror") continue;  // the kernel refuses it
               settings s = of("stencil", variant);
               s.boundary = boundary, s.element_bytes = bytes, s.n = n, s.radius = radius, s.sweeps = sweeps;
               SCOPED_TRACE(testing::Message() << variant << " " << boundary << " of " << bytes << " bytes, n " << n
@@ -128,12 +129,13 @@ TEST(explain_sweeps, edge_rows_wait_for_one_barrier) {
     const launch& grid = r.t.launches.front();
     const int block = r.t.best_block;
     std::map<int, std::set<int64_t>> written, read;  // of a phase
+    const int64_t ring = int64_t{4} * 33 * 128;      // planes of src; those of later sweeps lie behind them
     int reads_of_ring = 0, early = 0, stale = 0, overwritten = 0;
     for (int thread = 0; thread < grid.block_x; ++thread) {
       std::map<int64_t, int> copied, taken;  // places of the ring: how often written, and read
       for (const event& e : r.t.of_thread(block, thread)) {
         if (e.where == site::put_value) written[e.phase].insert(e.first);
-        if (e.where == site::read_other) read[e.phase].insert(e.first);
+        if (e.where == site::read_other && e.first >= ring) read[e.phase].insert(e.first);
         if (e.where == site::write_tile) ++copied[e.first];
         if (e.where != site::read_tile) continue;
         ++reads_of_ring;
@@ -141,7 +143,8 @@ TEST(explain_sweeps, edge_rows_wait_for_one_barrier) {
       }
     }
     EXPECT_EQ(reads_of_ring, (3 + 2 * sweeps) * 4 * grid.block_x);  // each plane once
-    EXPECT_EQ(read.size(), static_cast<size_t>(3 + 2 * sweeps + sweeps - 1));
+    EXPECT_EQ(read.size(), static_cast<size_t>(3 + 2 * sweeps + 2 * sweeps - 1));
+    read.erase(read.begin());  // what the first step reads is not used
     for (const auto& [phase, places] : read)
       for (const int64_t place : places) {
         early += written[phase - 1].count(place) == 0;

@@ -18,104 +18,88 @@ constexpr int rows = 4, stages = 4;  // of a thread; planes in shared memory
 struct cube {
   int depth, warps, lanes, vector, tile_y, tile_x;
   int64_t n[3], out[3], origin;
-  bool wraps, src_aligned, dst_aligned;
+  int32_t boundary;
+  bool folds, src_aligned, dst_aligned;
   at::cut_cube cut;
 
   int64_t element(int64_t z, int64_t y, int64_t x) const { return (z * n[1] + y) * n[2] + x; }
   int64_t result(int64_t z, int64_t y, int64_t x) const {
     return ((z - origin) * out[1] + y - origin) * out[2] + x - origin;
   }
-  int64_t folded(int64_t i, int axis) const { return wraps ? (i % n[axis] + n[axis]) % n[axis] : i; }
-  bool inside(int64_t i, int axis) const { return i >= 0 && i < n[axis]; }
-  // Where a lane's 16 bytes lie in shared memory: row r of a warp in the ring; its first or last row of a sweep.
-  int64_t ring(int plane, int r, int warp, int lane) const {
-    return ((int64_t{plane} % stages * rows + r) * warps + warp) * tile_x + lane * vector;
+  // What is copied for a place outside the cube: the element at the other end, or the nearest one, which nobody uses.
+  int64_t inside(int64_t i, int axis) const {
+    if (boundary == LOCKSTEP_BOUNDARY_WRAP) return (i % n[axis] + n[axis]) % n[axis];
+    return std::clamp<int64_t>(i, 0, n[axis] - 1);
   }
-  int64_t edge(int turn, int sweep, int warp, int last, int lane) const {
-    return ring_elements() + (((int64_t{turn} * depth + sweep) * warps + warp) * 2 + last) * tile_x + lane * vector;
+  // Where a lane's 16 bytes of a row lie: a tile and a row of the value beyond the cube's ends are a plane; the ring is
+  // of the first sweep, two planes are of each later one.
+  int64_t place(int sweep, int step, int row, int lane) const {
+    const int plane = sweep == 0 ? step % stages : stages + 2 * (sweep - 1) + step % 2;
+    return (int64_t{plane} * (tile_y + 1) + row) * tile_x + lane * vector;
   }
-  int64_t ring_elements() const { return int64_t{stages} * tile_y * tile_x; }
-  int64_t held() const { return ring_elements() + int64_t{2} * depth * warps * 2 * tile_x; }
+  int64_t held() const { return int64_t{stages + 2 * (depth - 1)} * (tile_y + 1) * tile_x; }
 };
 
 // A block's walk along z over a tile of xy, as one of its threads goes it.
 void walk(trace& t, const cube& c, int64_t number, int warp, int lane) {
   const int D = c.depth, V = c.vector, my_y = warp * rows, my_x = lane * V;
-  const at::box& in = c.cut.inner;
-  const int64_t begin_x = in.from[2] + number % c.cut.tiles[1] * (c.tile_x - 2 * c.cut.halo[2]) - c.cut.halo[2];
-  const int64_t begin_y = in.from[1] + number / c.cut.tiles[1] * (c.tile_y - 2 * c.cut.halo[1]) - c.cut.halo[1];
-  const int64_t z0 = in.from[0];
-  const int planes = static_cast<int>(in.to[0] - z0) + 2 * D, steps = planes + D - 1;
+  const int64_t begin_x = at::tile_begin(c.cut, 2, number % c.cut.tiles[1], c.tile_x);
+  const int64_t begin_y = at::tile_begin(c.cut, 1, number / c.cut.tiles[1], c.tile_y);
+  const at::chunk_walk z = at::chunk_of(c.cut, 0, c.n[0], c.folds);
+  const int planes = static_cast<int>(z.last - z.first), steps = static_cast<int>(z.to - z.first) + 2 * D - 1;
   const bool by_vectors = c.src_aligned && ((begin_x >= 0 && begin_x + c.tile_x <= c.n[2]) ||
-                                            (begin_x % V == 0 && (!c.wraps || c.n[2] % V == 0)));
+                                            (begin_x % V == 0 && (c.folds || c.n[2] % V == 0)));
   int round = 0;
   const auto fetch = [&](int plane) {  // the copies of the next plane begin
     if (plane >= planes) return;
-    const int64_t z = c.folded(z0 - D + plane, 0);
+    const int64_t from = c.inside(z.first + plane, 0);
     const int width = by_vectors ? V : 1;
-    for (int r = 0; r < rows; ++r)
-      for (int v = 0; v < V; v += width) {
-        const int64_t y = c.folded(begin_y + my_y + r, 1), x = c.folded(begin_x + my_x + v, 2);
-        if (c.inside(y, 1) && c.inside(x, 2))
-          t.access(site::read_src, round, c.element(z, y, x), static_cast<int>(std::min<int64_t>(width, c.n[2] - x)));
-        t.access(site::write_tile, round++, c.ring(plane, r, warp, lane) + v, width);
+    for (int v = 0; v < V; v += width)
+      for (int r = 0; r < rows; ++r) {
+        const int64_t last = c.n[2] - (c.n[2] % V == 0 ? V : c.n[2] % V);
+        int64_t x = c.inside(begin_x + my_x + v, 2);
+        if (by_vectors && c.folds) x = std::min(x, last);
+        t.access(site::read_src, round, c.element(from, c.inside(begin_y + my_y + r, 1), x),
+                 static_cast<int>(std::min<int64_t>(width, c.n[2] - x)));
+        t.access(site::write_tile, round++, c.place(0, plane, my_y + r, lane) + v, width);
       }
   };
-  const auto arrived = [&](int plane) {
-    for (int r = 0; r < rows; ++r) t.access(site::read_tile, round++, c.ring(plane, r, warp, lane), V);
+  // The rows above and below a warp's own: at an end of the cube those that the rows beyond it equal.
+  const auto beyond = [&](int end, int inner) {
+    return c.boundary == LOCKSTEP_BOUNDARY_CONSTANT ? c.tile_y : c.boundary == LOCKSTEP_BOUNDARY_MIRROR ? inner : end;
   };
-  const auto show = [&](int turn) {
-    for (int sweep = 0; sweep < D; ++sweep, ++round)
-      for (const int last : {0, 1}) t.access(site::put_value, round, c.edge(turn, sweep, warp, last, lane), V);
-  };
+  int above = std::max(my_y - 1, 0), below = std::min(my_y + rows, c.tile_y - 1);
+  if (c.folds && begin_y + my_y == 0) above = beyond(my_y, my_y + 1);
+  if (c.folds && begin_y + my_y + rows == c.n[1]) below = beyond(my_y + rows - 1, my_y + rows - 2);
   for (int plane = 0; plane < stages - 1; ++plane) fetch(plane);
-  arrived(0);
-  fetch(stages - 1);
-  show(0);
-  const int64_t last_x = std::min<int64_t>(in.to[2] - begin_x, c.tile_x - c.cut.halo[2]);
-  const int64_t last_y = std::min<int64_t>(in.to[1] - begin_y, c.tile_y - c.cut.halo[1]);
-  const int above = std::max(warp - 1, 0), below = std::min(warp + 1, c.warps - 1);
+  const int64_t last_x = std::min<int64_t>(c.cut.to[2] - begin_x, c.tile_x - c.cut.halo[2]);
+  const int64_t last_y = std::min<int64_t>(c.cut.to[1] - begin_y, c.tile_y - c.cut.halo[1]);
   for (int step = 0; step < steps; ++step) {
     t.barrier();
     round = 0;
+    if (step < planes)
+      for (int r = 0; r < rows; ++r) t.access(site::read_tile, round++, c.place(0, step, my_y + r, lane), V);
     for (int sweep = D - 1; sweep >= 0; --sweep) {
-      t.access(site::read_other, round, c.edge(step % 2, sweep, above, 1, lane), V);
-      t.access(site::read_other, round++, c.edge(step % 2, sweep, below, 0, lane), V);
+      t.access(site::read_other, round++, c.place(sweep, step, above, lane), V);
+      t.access(site::read_other, round++, c.place(sweep, step, below, lane), V);
       for (int r = 0; r < rows; ++r, ++round) {
         t.access(site::exchange, round, std::max(lane - 1, 0));
         t.access(site::exchange, round, std::min(lane + 1, c.lanes - 1));
       }
-      if (sweep < D - 1 || step < 3 * D - 1) continue;
+      const int64_t ended = z.first + step - 2 * sweep - 1;
+      if (sweep < D - 1 || ended < z.from) continue;
       for (int r = 0; r < rows; ++r, ++round) {
         const int y = my_y + r;
         if (y < c.cut.halo[1] || y >= last_y || my_x < c.cut.halo[2] || my_x >= last_x) continue;
-        const int64_t to = c.result(z0 + step - (3 * D - 1), begin_y + y, begin_x + my_x);
+        const int64_t to = c.result(ended, begin_y + y, begin_x + my_x);
         const int width = c.dst_aligned && my_x + V <= last_x ? V : 1;
         for (int v = 0; v < V && my_x + v < last_x; v += width) t.access(site::write_dst, round, to + v, width);
       }
     }
-    if (step + 1 < planes) {
-      arrived(step + 1);
-      fetch(step + stages);
-    }
-    show(1 - step % 2);
+    fetch(step + stages - 1);
+    for (int sweep = 1; sweep < D; ++sweep)
+      for (int r = 0; r < rows; ++r) t.access(site::put_value, round++, c.place(sweep, step + 1, my_y + r, lane), V);
   }
-}
-
-// A box near the faces: what comes in and goes out; its sweeps, in shared memory, are left out.
-void box(trace& t, const cube& c, int64_t number, int warp, int lane) {
-  const at::face_box b = at::face_box_of(c.cut, number, c.n);
-  int round = 0;
-  const auto each = [&](const at::box& part, const auto& body) {
-    const int64_t wide = part.to[2] - part.from[2], points = (part.to[1] - part.from[1]) * wide;
-    const int64_t groups = (points + c.lanes - 1) / c.lanes;
-    for (int64_t g = warp; g < (part.to[0] - part.from[0]) * groups; g += c.warps, ++round) {
-      const int64_t i = g % groups * c.lanes + lane;
-      if (i < points) body(part.from[0] + g / groups, part.from[1] + i / wide, part.from[2] + i % wide);
-    }
-  };
-  each(b.elements, [&](int64_t z, int64_t y, int64_t x) { t.access(site::read_src, round, c.element(z, y, x)); });
-  each(b.results, [&](int64_t z, int64_t y, int64_t x) { t.access(site::write_dst, round, c.result(z, y, x)); });
 }
 
 // Lanes that lie evenly apart touch every segment from the first lane's to the last one's, or one each.
@@ -154,16 +138,16 @@ std::vector<place> places_of(const settings& s, const machine& chip, std::vector
   }
   all.insert(all.begin() + 3,
              {{site::read_other, 2, false, "the last row of the warp above, the first of the one below: no conflict",
-               ways, "edge rows"},
-              {site::put_value, 2, true, "a warp's first and last row, for the warps beside it: no conflict", ways,
-               "edge rows"}});
+               ways, "sweeps' planes"},
+              {site::put_value, 2, true, "a warp's rows of the next sweep, for the warps beside it: no conflict", ways,
+               "sweeps' planes"}});
   return all;
 }
 
 sketch planes_of(const cube& c) {
   const int D = c.depth;
-  const int64_t z0 = c.cut.inner.from[0];
-  const int planes = static_cast<int>(c.cut.inner.to[0] - z0) + 2 * D;
+  const at::chunk_walk z = at::chunk_of(c.cut, 0, c.n[0], c.folds);
+  const int planes = static_cast<int>(z.last - z.first), steps = static_cast<int>(z.to - z.first) + 2 * D - 1;
   sketch drawn{
       "Which plane each sweep ends at a step, as planes arrive along z: two behind the sweep before, or . where it "
       "lacks planes",
@@ -171,33 +155,26 @@ sketch planes_of(const cube& c) {
   std::string head = "  step  arrives";
   for (int sweep = 1; sweep <= D; ++sweep) head += format_text("  sweep {}", sweep);
   drawn.lines.push_back(head + "  written");
-  const auto cell = [](bool is, int64_t z) { return is ? format_text("{:>9}", z) : "        ."; };
-  for (int step = 0; step < planes + D - 1; ++step) {
-    const auto plane = [&](int k) { return c.folded(z0 - D + k, 0); };
-    std::string line = format_text("  {:>4}", step) + cell(step < planes, plane(step));
+  const auto cell = [](bool is, int64_t plane) { return is ? format_text("{:>9}", plane) : "        ."; };
+  for (int step = 0; step < steps; ++step) {
+    std::string line = format_text("  {:>4}", step) + cell(step < planes, c.inside(z.first + step, 0));
     for (int sweep = 1; sweep <= D; ++sweep) {
       const int ends = step - (2 * sweep - 1);  // good where the sweep before had the planes on either side
-      line += cell(ends >= sweep && ends < planes - sweep, plane(ends));
+      line += cell(ends >= (z.at_first ? 0 : sweep) && ends < planes - (z.at_last ? 0 : sweep),
+                   c.inside(z.first + ends, 0));
     }
-    drawn.lines.push_back(line + cell(step >= 3 * D - 1, z0 + step - (3 * D - 1) - c.origin));
+    const int64_t written = z.first + step - (2 * D - 1);
+    drawn.lines.push_back(line + cell(written >= z.from, written - c.origin));
   }
   return drawn;
 }
 
 void describe(trace& t, const settings& s, const cube& c) {
-  if (c.cut.tiles[0] == 0) {
-    t.notes = {
-        format_text("The cube has {} x {} x {} elements: every result is near a face, where every sweep folds anew. "
-                    "Blocks take them box by box in shared memory; their sweeps are not drawn.",
-                    c.n[0], c.n[1], c.n[2]),
-        beyond(s)};
-    return;
-  }
   const int y = c.cut.halo[1], x = c.cut.halo[2];
   t.sketches = {planes_of(c), sweeping::overlap_of(s, {"tile", "point", "lane", c.vector, c.tile_x, x, " along x"}),
                 sweeping::overlap_of(s, {"tile", "row", "warp", rows, c.tile_y, y, " along y"})};
   const int64_t loaded = int64_t{c.tile_x} * c.tile_y, results = int64_t{c.tile_x - 2 * x} * (c.tile_y - 2 * y);
-  const int64_t deep = c.cut.inner.to[0] - c.cut.inner.from[0];
+  const at::chunk_walk z = at::chunk_of(c.cut, 0, c.n[0], c.folds);
   t.notes = {
       format_text("The cube has {} x {} x {} elements; few planes, so that the whole grid can be counted.", c.n[0],
                   c.n[1], c.n[2]),
@@ -207,21 +184,22 @@ void describe(trace& t, const settings& s, const cube& c) {
           c.tile_y, c.tile_x, c.tile_y - 2 * y, c.tile_x - 2 * x,
           100.0 * static_cast<double>(loaded - results) / static_cast<double>(results), c.depth),
       format_text(
-          "A chunk of planes begins {0} planes early and ends {0} late, for the planes that its sweeps need: here "
+          "A chunk of planes begins up to {0} planes early and ends as late, for the planes that its sweeps need: here "
           "{1} planes come in for {2} of results.",
-          c.depth, deep + 2 * c.depth, deep),
+          c.depth, z.last - z.first, z.to - z.from),
       format_text(
           "A thread keeps {} elements of {} bytes in registers: of each sweep, 4 rows of 16 bytes of a plane and "
           "of two planes' partial sums.",
           3 * c.depth * rows * c.vector, s.element_bytes),
-      "All sweeps share one barrier a step: edge rows lie twice in shared memory, and one half is written while the "
+      "All sweeps share one barrier a step: their planes lie twice in shared memory, and one half is written while the "
       "other is read."};
   if (!c.src_aligned)
     t.notes.push_back("Rows of tiles do not start on 16 bytes here, so each element is copied by itself.");
-  if (c.cut.face_boxes > 0)
+  if (c.folds)
     t.notes.push_back(
-        "Near the cube's faces every sweep folds anew, so blocks of their own take those results, box by box in shared "
-        "memory; their sweeps are not drawn.");
+        "Every sweep folds at the cube's ends anew: along y by reading the row that the one beyond equals, along x in "
+        "registers, along z by the plane that the one beyond equals. Rows that lie beyond an end within a thread, and "
+        "what MIRROR reads again at the first plane, are not drawn.");
   t.notes.push_back(beyond(s));
 }
 
@@ -243,33 +221,30 @@ trace swept_cube(settings& s) {
     refuse_value("--sweeps", c.depth, "all of a tile's columns would be stale; give fewer, or wider warps");
   const int32_t boundary = boundary_number(s);
   const bool valid = boundary == LOCKSTEP_BOUNDARY_VALID;
-  c.wraps = boundary == LOCKSTEP_BOUNDARY_WRAP;
+  c.boundary = boundary;
+  c.folds = !valid && boundary != LOCKSTEP_BOUNDARY_WRAP;
   c.origin = valid ? c.depth : 0;
   if (s.n <= 2 * c.origin) refuse_value("--n", s.n, "boundary valid needs more than twice the sweeps");
+  if (s.n < 2 && boundary == LOCKSTEP_BOUNDARY_MIRROR) refuse_value("--n", s.n, "boundary mirror needs two or more");
   c.n[0] = 2 * c.depth + 3, c.n[1] = c.tile_y + 4, c.n[2] = s.n;  // two tiles along y
   for (int a = 0; a < 3; ++a) c.out[a] = c.n[a] - 2 * c.origin;
   const int32_t halo[3] = {c.depth, c.depth, across}, tile[2] = {c.tile_y, c.tile_x};
-  // Of a box, in half of the kernel's shared memory; as the kernel has it, on any machine.
-  const int64_t room = (stages * 32 + 2 * c.depth * 8 * 2) * 512 / 2 / bytes;
-  c.cut = at::cut_sweeps(c.n, boundary, 1, c.depth, halo, tile, c.vector, room);
-  const int64_t first = c.cut.inner.from[2] - across;
+  c.cut = at::cut_sweeps(c.n, boundary, c.depth, halo, tile);
+  c.cut.chunk = c.cut.to[0] - c.cut.from[0], c.cut.chunks = 1;
+  const int64_t first = c.cut.from[2] - across;
   c.src_aligned = first % c.vector == 0 && c.n[2] % c.vector == 0;
   c.dst_aligned = (first - c.origin) % c.vector == 0 && c.out[2] % c.vector == 0;
   trace t = sweeping::memory_of(s, c.n[0] * c.n[1] * c.n[2], c.n[2], c.out[0] * c.out[1] * c.out[2], c.held());
   t.arrays[1].columns = c.out[2];
   t.places = places_of(s, t.chip, std::move(t.places));
-  const int64_t tiles = c.cut.tiles[0] * c.cut.tiles[1], blocks = c.cut.face_boxes + tiles;
+  const int64_t blocks = c.cut.tiles[0] * c.cut.tiles[1];
   t.start({"stencil_sweeps_planes", static_cast<int>(blocks), s.block, 1});
-  t.best_block = static_cast<int>(tiles > 0 ? c.cut.face_boxes : 0);
-  t.best_warp = tiles > 0 ? c.warps / 2 : 0;
+  t.best_block = 0;
+  t.best_warp = c.warps / 2;
   for (int64_t block = 0; block < blocks; ++block)
     for (int thread = 0; thread < s.block; ++thread) {
       t.thread(static_cast<int>(block), thread);
-      const int lane = thread % s.warp, warp = thread / s.warp;
-      if (block < c.cut.face_boxes)
-        box(t, c, block, warp, lane);
-      else
-        walk(t, c, block - c.cut.face_boxes, warp, lane);
+      walk(t, c, block, thread / s.warp, thread % s.warp);
     }
   describe(t, s, c);
   return t;
