@@ -14,7 +14,6 @@
 namespace lockstep::ranks {
 
 constexpr int64_t leaf = order::leaf;
-constexpr int64_t scratch_elements = 64 * leaf;
 
 std::pair<int64_t, int64_t> reduce_plan::range_of(int32_t member) const {
   if (cut_axis < 0) return {0, length};

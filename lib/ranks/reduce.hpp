@@ -34,6 +34,8 @@ inline bool is_pair(const lockstep_ranks_term& t) {
   return t.op == LOCKSTEP_SUMS && t.of <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
 }
 
+constexpr int64_t scratch_elements = 64 * order::leaf;  // of a seat
+
 // A seat's work on the sequences of one pass.
 struct reduce_seat {
   int32_t seat = 0, rank = 0;
@@ -273,5 +275,17 @@ struct partial_work {
   void compute_exact(reduce_seat& s) const;
   void compute_extremes(reduce_seat& s) const;
 };
+
+// The sums of the whole sequences, computed in place from the forest of all leaves.
+template <class T>
+inline const T* partial_work::totals(const reduce_seat& s, char* joined) const {
+  const int64_t n = s.joined.size();
+  auto* values = reinterpret_cast<T*>(joined);
+  forest_of<T> all(n, values, plan.kind().by == lib::join::product);
+  for (const subtree& t : tiling(0, order::leaves(plan.length))) all.push(t);  // the tiles are already in order
+  if (all.tiles().empty()) return nullptr;
+  all.join_all();
+  return values;
+}
 
 }  // namespace lockstep::ranks
