@@ -154,6 +154,55 @@ TEST(Messages, AreLookedAtAFewTimes) {
       with);
 }
 
+// What ranks say of a hundred sequences travels in the messages of one.
+TEST(Messages, OfManySequencesAreThoseOfOne) {
+  if (over_mpi()) return;
+  lockstep_context* context = nullptr;
+  ASSERT_EQ(lockstep_context_create(nullptr, &context), LOCKSTEP_OK);
+  constexpr int32_t ranks = 64, rank = 21;
+  const char* const names[] = {"sum",        "least",       "mean and variance", "softmax",
+                               "layer norm", "running sum", "running maximum"};
+  for (int what = 0; what < static_cast<int>(std::size(names)); ++what) {
+    lockstep_ranks_cost of[2]{};
+    for (const int64_t rows : {1, 100}) {
+      const int64_t shape[] = {rows, 20480 * ranks + 77};
+      lockstep_grid g{};
+      g.size = sizeof g, g.element_bytes = 4, g.rank = 2;
+      for (size_t k = 0; k < 2; ++k) g.shape[k] = shape[k], g.parts[k] = k == 0 ? 1 : ranks;
+      lockstep_comm* dry = nullptr;
+      ASSERT_EQ(lockstep_comm_dry(context, ranks, rank, &dry), LOCKSTEP_OK);
+      lockstep_ranks_plan* plan = nullptr;
+      const auto desc = [&](lockstep_normalization kind) {
+        return lockstep_normalize_rows(kind, LOCKSTEP_F32, 0, 0, 1);
+      };
+      const lockstep_normalize_desc softmax = desc(LOCKSTEP_NORMALIZE_SOFTMAX), layer = desc(LOCKSTEP_NORMALIZE_LAYER);
+      const auto reduce = [&](lockstep_reduction r, lockstep_dtype result) {
+        return lockstep_ranks_reduce(dry, &g, r, LOCKSTEP_F32, result, 2, nullptr, nullptr, &plan);
+      };
+      const auto scan = [&](lockstep_reduction r) {
+        return lockstep_ranks_scan(dry, &g, r, LOCKSTEP_F32, LOCKSTEP_F32, 1, 0, nullptr, &plan);
+      };
+      const lockstep_status made =
+          what == 0   ? reduce(LOCKSTEP_SUM, LOCKSTEP_F64)
+          : what == 1 ? reduce(LOCKSTEP_MIN, LOCKSTEP_F32)
+          : what == 2 ? lockstep_ranks_mean_variance(dry, &g, LOCKSTEP_F32, LOCKSTEP_F64, 2, 0, nullptr, nullptr, &plan)
+          : what == 3 ? lockstep_ranks_normalize(dry, &g, &softmax, 0, nullptr, &plan)
+          : what == 4 ? lockstep_ranks_normalize(dry, &g, &layer, 0, nullptr, &plan)
+          : what == 5 ? scan(LOCKSTEP_SUM)
+                      : scan(LOCKSTEP_MAX);
+      ASSERT_EQ(made, LOCKSTEP_OK) << names[what] << ": " << lockstep_last_error();
+      lockstep_ranks_cost& cost = of[rows == 1 ? 0 : 1];
+      cost.size = sizeof cost;
+      ASSERT_EQ(lockstep_ranks_estimate(plan, nullptr, &cost), LOCKSTEP_OK);
+      lockstep_ranks_plan_destroy(plan);
+      lockstep_comm_destroy(dry);
+    }
+    EXPECT_GE(of[1].bytes_out, 5 * of[0].bytes_out) << names[what];  // of all of them
+    EXPECT_LE(of[1].messages, of[0].messages) << names[what];
+  }
+  lockstep_context_destroy(context);
+}
+
 // A transpose between p ranks that have less than 64 KiB for each other sends about 2 sqrt(p) messages, not p - 1.
 TEST(Messages, OfShortBoxesGoByGroups) {
   if (over_mpi()) return;
