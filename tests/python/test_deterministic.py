@@ -1,7 +1,9 @@
 """lockstep.torch.deterministic: PyTorch's functions with lockstep's bits, or refused. Skipped without PyTorch."""
+import copy
 import importlib.util
 import pathlib
 import runpy
+import threading
 
 import numpy as np
 import pytest
@@ -319,3 +321,80 @@ def test_a_sequence_has_its_bits_in_any_batch(device, transformer):
     for size in (1, 3, len(text) - 1):
         parts = [step(part) for part in text[:7].split(size)]
         assert same([torch.cat(t) for t in zip(*parts)], [t[:7] for t in whole]), size
+
+
+# ---- a model that is patched by one line ------------------------------------------
+@pytest.fixture
+def patched(transformer):
+    model, text = transformer["model_and_text"]()
+    return lt.deterministic(matmul=True).patch(model), text[:4, :6]
+
+
+def infer(model, text):
+    with torch.inference_mode():
+        return model(text)
+
+
+def test_a_patched_model_runs_in_a_block_of_its_own(patched, transformer):
+    model, text = patched
+    plain, _ = transformer["model_and_text"]()
+    with torch.no_grad(), lt.deterministic(matmul=True):
+        expected = plain(text)
+    found = infer(model, text)
+    assert torch.equal(found, expected)
+    assert all(torch.equal(infer(model, text[i:i + 1])[0], found[i]) for i in range(4))
+    with torch.no_grad():
+        assert torch.equal(model(text), expected)
+    for other in (copy.deepcopy(model), torch.compile(model, backend="eager")):
+        assert torch.equal(infer(other, text), expected)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(infer(model, text))) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 4 and all(torch.equal(r, expected) for r in results)
+
+
+def test_a_patched_model_leaves_nothing_behind(patched, transformer):
+    model, text = patched
+    plain, _ = transformer["model_and_text"]()
+    own, before = infer(plain, text), infer(model, text)
+    with pytest.raises(IndexError):
+        infer(model, torch.full((1, 6), 10**6))
+    torch.sin(torch.ones(2))  # refused in a block
+    assert torch.equal(infer(plain, text), own) and torch.equal(infer(model, text), before)
+    assert lt.deterministic.unpatch(model) is model and torch.equal(infer(model, text), own)
+    assert not (model._forward_pre_hooks or model._forward_hooks or model._forward_hooks_always_called)
+    assert set(model.state_dict()) == set(plain.state_dict())
+
+
+def test_a_gradient_of_a_patched_model_needs_a_block(patched):
+    model, text = patched
+    with pytest.raises(ls.Unsupported, match="backward.. would run outside"):
+        model(text)
+    torch.sin(torch.ones(2))
+    with lt.deterministic(matmul=True):
+        model(text).square().mean().backward()
+    assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
+
+
+def test_what_cannot_be_patched_is_refused(patched):
+    with pytest.raises(ls.InvalidArgument, match="patched already"):
+        lt.deterministic().patch(patched[0])
+    with pytest.raises(TypeError, match="model is a int"):
+        lt.deterministic().patch(3)
+    linear = lt.deterministic().patch(torch.nn.Linear(2, 2))
+    with pytest.raises(ls.Unsupported, match="matmul=True"):
+        infer(linear, torch.ones(1, 2))
+
+
+def test_functions_come_whole_in_inference_mode():
+    x, w = torch.randn(5, 8), torch.randn(3, 8)
+    for call in (lambda: F.linear(x, w), lambda: torch.matmul(x, w.T), lambda: F.softmax(x, -1), lambda: F.cross_entropy(x, torch.arange(5))):
+        with lt.deterministic(matmul=True):
+            expected = call()
+            with torch.inference_mode():
+                assert torch.equal(call(), expected)
+    with torch.inference_mode(), lt.deterministic(), pytest.raises(ls.Unsupported, match="matmul=True"):
+        F.linear(x, w)

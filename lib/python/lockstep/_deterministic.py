@@ -5,7 +5,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,10 +13,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import _core
-from ._errors import Unsupported
+from ._errors import InvalidArgument, Unsupported
 
 _aten: Any = torch.ops.aten
 _Kernel = Callable[..., Any]
+_Module = TypeVar("_Module", bound=torch.nn.Module)
 _kernels: dict[Any, _Kernel] = {}
 
 # One rounding an element, which IEEE 754 defines, or none: the same bits everywhere. Not here: what ends in another
@@ -413,6 +414,62 @@ class _Whole(TorchFunctionMode):
         return _layers.get(func, func)(*args, **(kwargs or {}))
 
 
+# Of each thread: the blocks of deterministic() that it is in, and whether each was begun by the call of a patched model.
+class _Entered(threading.local):
+    def __init__(self) -> None:
+        self.by_call: list[bool] = []
+
+
+_entered = _Entered()
+
+
+class _Calls:
+    """The blocks of a patched model's calls. Copies of the model share nothing but whether products are computed."""
+
+    def __init__(self, matmul: bool) -> None:
+        self.matmul, self.open = matmul, threading.local()
+
+    def __deepcopy__(self, memo: Any) -> _Calls:
+        copied: _Calls = memo.setdefault(id(self), _Calls(self.matmul))
+        return copied
+
+    def __reduce__(self) -> Any:
+        return _Calls, (self.matmul,)
+
+
+_uncompiled: Callable[[_Kernel], _Kernel] = torch.compiler.disable
+
+
+class _Hook:
+    def __init__(self, calls: _Calls) -> None:
+        self.calls = calls
+
+
+class _Begin(_Hook):
+    @_uncompiled
+    def __call__(self, model: Any, args: Any) -> None:
+        block = deterministic(matmul=self.calls.matmul)
+        block._by_call = True
+        block.__enter__()
+        self.calls.open.__dict__.setdefault("blocks", []).append(block)
+
+
+class _End(_Hook):
+    @_uncompiled
+    def __call__(self, model: Any, args: Any, result: Any) -> None:
+        blocks = self.calls.open.__dict__.get("blocks")
+        if not blocks:  # a hook before ours failed
+            return
+        blocks.pop().__exit__(None, None, None)
+        if torch.is_grad_enabled() and all(_entered.by_call) and any(x.requires_grad for x in _tensors(result)):
+            raise Unsupported("the result of a patched model needs a gradient, and backward() would run outside of deterministic(), with other bits; "
+                              "call the model in torch.inference_mode(), or train in `with deterministic():`")
+
+
+def _tensors(x: Any) -> list[Tensor]:
+    return [one for one in torch.utils._pytree.tree_leaves(x) if isinstance(one, Tensor)]
+
+
 class deterministic(TorchDispatchMode):
     """Give PyTorch's own functions lockstep's bits in a `with` block; refuse those that have none.
 
@@ -436,12 +493,60 @@ class deterministic(TorchDispatchMode):
     >>> with lt.deterministic():  # doctest: +SKIP
     ...     loss = (model(x) - y).square().mean()
     ...     loss.backward()
+
+    A model that serves others takes one line, and is called as before:
+
+    >>> lt.deterministic(matmul=True).patch(model)  # doctest: +SKIP
+    >>> with torch.inference_mode():  # doctest: +SKIP
+    ...     model(x)
     """
 
     def __init__(self, *, matmul: bool = False) -> None:
         super().__init__()
         self._matmul = matmul
         self._within: list[Any] = []
+        self._by_call = False
+
+    def patch(self, model: _Module) -> _Module:
+        """Make every call of a model run in a block of its own, for servers and programs whose calls cannot be wrapped.
+
+        The model is changed in place by hooks: its parameters, its class and how it is saved stay as they are, and a copy of it is
+        patched too. Calls may come from several threads. Of a model that is part of another, the part is patched.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            Not compiled; torch.compile of a patched model runs it eagerly.
+
+        Returns
+        -------
+        torch.nn.Module
+            The model. `unpatch` takes the hooks off again.
+
+        Raises
+        ------
+        Unsupported
+            At a call whose result needs a gradient: backward() would run outside of the block, with PyTorch's bits. Train in a `with` block, which
+            may call a patched model, or call the model in torch.inference_mode().
+        """
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"model is a {type(model).__name__}; give a torch.nn.Module, or write `with deterministic():` around the calls")
+        if any(isinstance(hook, _Begin) for hook in model._forward_pre_hooks.values()):
+            raise InvalidArgument("model is patched already; unpatch it first")
+        calls = _Calls(self._matmul)
+        model.register_forward_pre_hook(_Begin(calls), prepend=True)
+        model.register_forward_hook(_End(calls), always_call=True)
+        return model
+
+    @staticmethod
+    def unpatch(model: _Module) -> _Module:
+        """Undo `patch`; gives the model."""
+        for hooks in (model._forward_pre_hooks, model._forward_hooks):
+            for key, hook in list(hooks.items()):
+                if isinstance(hook, (_Begin, _End)):
+                    del hooks[key]
+                    model._forward_hooks_always_called.pop(key, None)
+        return model
 
     def __enter__(self) -> Any:
         # A function compiled beforehand would not come by here.
@@ -450,10 +555,12 @@ class deterministic(TorchDispatchMode):
         whole = _Whole()
         whole.__enter__()
         self._within.append((whole, stance))
+        _entered.by_call.append(self._by_call)
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
+        _entered.by_call.pop()
         for scope in self._within.pop():
             scope.__exit__(*exception)
 
@@ -473,6 +580,13 @@ class deterministic(TorchDispatchMode):
                 _kernel_runs.depth -= 1
         if func.namespace in ("lockstep", "profiler") or func.namespace in ("aten", "prim") and _allowed(func):
             return func(*args, **given)
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+            # In inference mode functions that PyTorch makes of others come whole, as linear.
+            TorchDispatchMode.__enter__(self)
+            try:
+                return func.decompose(*args, **given)
+            finally:
+                TorchDispatchMode.__exit__(self, None, None, None)
         hint = ("; deterministic(matmul=True) computes it slowly" if func in _products else
                 "; give the optimizer foreach=False" if "_foreach_" in func.__name__ else "")
         raise Unsupported(f"{func} may have other bits on another device or for another batch, and lockstep has none for it{hint}; compute it "
