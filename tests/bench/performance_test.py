@@ -8,6 +8,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import xml.dom.minidom
 from contextlib import redirect_stdout
 
 loader = importlib.machinery.SourceFileLoader("performance", sys.argv.pop(1))
@@ -205,7 +206,8 @@ class Performance(unittest.TestCase):
     def test_a_faster_float_peer_stands_in_the_headline(self):
         text, _ = self.made({}, run([row("a"), row("a", 1.2, source="CUB"), row("a", 0.8, source="BLAS dot, float")]))
         self.assertIn("behind a peer that adds in float, where we add in double: a: 0.800 x BLAS dot, float", text)
-        self.assertIn("| [GPU](tests/results/README.md#gpu) | 1 | 0.90 | 1 | 0 | 0 | 1 | all older than the code |", (self.root / "README.md").read_text())
+        self.assertIn("- **[GPU](tests/results/README.md#gpu)**: 1 cases, median 0.90 of limit; 1 ahead, 0 level, 0 behind. Behind a peer that adds in float: "
+                      "`a` (0.800 x BLAS dot, float). **Older than the code**: all rows.", (self.root / "README.md").read_text())
 
     def test_rows_of_older_code_are_marked(self):
         now = performance.tree.fingerprint("cuda", "hopper", "reduce")
@@ -215,12 +217,50 @@ class Performance(unittest.TestCase):
             self.assertIn(f"results in [readme-gpu.json](readme-gpu.json).{said} 0 of", text)
             self.assertEqual("| `a` † |" in text, "marked" in said)
             self.assertNotIn("| `b` † |", text)
-            self.assertEqual("| 1 older than the code |" in (self.root / "README.md").read_text(), "marked" in said)
+            self.assertEqual("**Older than the code**: 1 of 2 rows." in (self.root / "README.md").read_text(), "marked" in said)
 
     def test_a_cold_figure_of_older_code_marks_its_row(self):
         now = performance.tree.fingerprint("cuda", "hopper", "reduce")
         self.write("readme-gpu-cold.json", run([row("a", op="reduce", fingerprint="0" * 16)]))
         self.assertIn("| `a` † |", self.made({}, run([row("a", op="reduce", fingerprint=now), row("b", op="reduce", fingerprint=now)]))[0])
+
+    def test_the_readme_has_five_rows_of_two_machines(self):
+        self.write("targets.json", {"cuda": {}, "cpu": {}, "cpu 1 thread": {}, "cpu 2 threads": {}, "shown": {}})
+        ops = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle")
+        rows = [row(f"{op}/{size}", op=op) | {"bytes": size} for op in ops for size in (10, 20)] + [row(f"{op}/20", 0.5 if op == "reduce" else 2, source="CUB") for op in ops]
+        self.write("readme-gpu.json", run(rows))
+        for threads, date in ((1, "2026-01-02"), (2, "2026-01-02")):
+            one = run([{**r, "backend": "cpu"} for r in rows], threads=threads, date=date, devices={"cpu": {"name": "CPU", "detail": "avx512"}})
+            self.write(f"readme-cpu-{threads}-threads.json", one)
+        self.assertEqual(performance.main([], self.root), 0)
+        text = (self.root / "README.md").read_text()
+        self.assertEqual(text.count("\n| GPU | `"), 5)
+        self.assertEqual(text.count("\n| CPU, 2 threads | `"), 5)
+        self.assertNotIn("/10`", text)
+        self.assertIn("Behind: `reduce/20` (0.500 x CUB).", text)
+        self.assertIn("- Other machines: [CPU, 1 thread](tests/results/README.md#cpu-1-thread).", text)
+
+    def test_releases_are_points_over_time(self):
+        self.made({}, run([row("transpose/1"), row("reduce/1", 4.0)]))
+        with redirect_stdout(io.StringIO()):
+            self.assertEqual(performance.main(["--release", "0.1.0"], self.root), 0)
+        figures = performance.figures
+        self.assertIn("Not measured since that release.", figures.table(self.root, "en", performance))
+        self.write("readme-gpu.json", run([row("transpose/1", 0.8, fraction=0.95), row("reduce/1", 2.0), row("scan/1")], commit="bbb", date="2026-02-02"))
+        pictures = self.root / "pictures"
+        pictures.mkdir()
+        text = figures.table(self.root, "en", performance, pictures)
+        self.assertIn("| 0.1.0 | 2026-01-01 | `aaa` | 2 |", text)
+        self.assertIn("| tree | 2026-02-02 | `bbb` | 3 | 0.90 |  |  |  | 0.65 |", text)  # the median of 0.8 and 0.5
+        self.assertIn("| transpose | 0.90 | 0.95 |", text)
+        self.assertIn("| scan |  | 0.90 |", text)
+        drawn = (pictures / "over_time_readme-gpu.svg").read_text()
+        self.assertEqual(xml.dom.minidom.parseString(drawn).documentElement.tagName, "svg")
+        self.assertEqual(drawn.count("<circle"), 5)
+        performance.main(["--release", "0.2.0"], self.root)
+        self.assertIn("| 0.2.0 | 2026-02-02 | `bbb` |", figures.table(self.root, "zh", performance))
+        with self.assertRaises(SystemExit):
+            performance.main(["--release", "next"], self.root)
 
     def test_check_fails_when_the_readme_is_another(self):
         self.made({"a": 0.8}, run([row("a")]))
