@@ -382,7 +382,7 @@ struct by_segments {
 inline const char* not_tiny_rows(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
   const bool extremes = finds_extremes(d);
-  if (!ordered(d) && !extremes) return "exact sums and products are checked one by one";
+  if (!ordered(d) && !extremes) return "exact sums and products are checked for overflow one by one";
   const tiny_row_kernels& kernels = tiny_rows(queue->kernels);
   if (extremes ? kernels.extremes[extreme_term_of(kind_of(d), d.dtype)] == nullptr
                : kernels.sums[float_term_of(kind_of(d), d.dtype)] == nullptr)
@@ -393,7 +393,7 @@ inline const char* not_tiny_rows(const lockstep_queue* queue, const lockstep_cal
 }
 inline const char* not_short_rows(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  if (!ordered(d) && !finds_extremes(d)) return "exact sums and products are checked one by one";
+  if (!ordered(d) && !finds_extremes(d)) return "exact sums and products are checked for overflow one by one";
   if (d.offsets != nullptr || d.element_stride != 1) return "needs rows of one length without gaps";
   return d.length < 1 || d.length > order::leaf ? "needs rows of 1 to 2048 elements" : nullptr;
 }

@@ -59,7 +59,7 @@ struct comparison {
   const backend_entry* device = nullptr;  // nullptr: nothing was compared
   const calibration* figures = nullptr;
   double there_us = 0, here_us = 0;  // on the device and on the CPU, with the copies over the link
-  bool device_data = false;          // the data is memory of the device
+  bool device_data = false;          // the data is in memory of the device
   bool pays() const { return there_us < here_us; }
 };
 

@@ -121,7 +121,7 @@ class reader {
     if (curve.front() != 0) refuse("the same times twice");
     for (size_t k = 0; k < curve.size(); ++k)
       if (!number(words[k + 4], curve[k]) || !(curve[k] >= least_us && curve[k] <= most_us))
-        refuse("\"{}\" is no time; they are {} to {} microseconds", words[k + 4].substr(0, 40), least_us, most_us);
+        refuse("\"{}\" is not a time; times are {} to {} microseconds", words[k + 4].substr(0, 40), least_us, most_us);
   }
 
   cost::curves& curves_of(const std::string& backend, std::string_view which) {

@@ -29,10 +29,9 @@ std::string in_words(const comparison& compared, std::string_view basis) {
   const std::string figures = format_text("{:.3g} us against {:.3g}{}", compared.there_us, compared.here_us, basis);
   if (compared.device_data)
     return format_text(
-        "{}: the data is its memory, and yet the CPU needs less time, the trips over the link counted ({})", name,
+        "{}: the data is in its memory, but the CPU needs less time even with the copies over the link ({})", name,
         figures);
-  if (compared.pays())
-    return format_text("cpu: {} needs less time, its trips over the link counted ({})", name, figures);
+  if (compared.pays()) return format_text("cpu: {} needs less time, copies over the link included ({})", name, figures);
   return format_text("{}: the data is in host memory, and one trip over the link costs more than the CPU needs ({})",
                      name, figures);
 }

@@ -123,7 +123,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
   const array_place& device_data = data.on_device();
   backend_entry* const owner = device_data.owner;
   if (owner != nullptr && owner->get() == nullptr)
-    fail(LOCKSTEP_BACKEND_LOST, "the data is memory of {}, which was lost with it ({})", owner->name(),
+    fail(LOCKSTEP_BACKEND_LOST, "the data is in memory of {}, which was lost with it ({})", owner->name(),
          owner->reason());
   choice chosen;
   for (backend_entry* entry : backends()) {
@@ -144,7 +144,7 @@ choice select(lockstep_context* context, const settings& now, const prepared_cal
       }
       const bool last_resort = entry->is_cpu();
       if (!last_resort && forced.empty() && owner != nullptr && owner != entry) {
-        passed_over("the data is memory of " + owner->name());
+        passed_over("the data is in memory of " + owner->name());
         continue;
       }
       // Asynchronous calls and calls on a stream stay on the device that owns the data.

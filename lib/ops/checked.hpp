@@ -10,6 +10,9 @@ namespace lockstep::lib {
 inline void require_nonnegative(const char* name, int64_t value) {
   if (value < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give 0 or more", name, value);
 }
+inline void require_positive(const char* name, int64_t value) {
+  if (value < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give 1 or more", name, value);
+}
 
 // Bytes from the first element to the end of the last one, where axis k has
 // counts[k] >= 1 elements strides[k] >= 0 apart.

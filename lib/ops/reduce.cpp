@@ -68,27 +68,18 @@ void prepare_sequences(prepared_call& prepared) {
     prepared.needs =
         format_text("{} of {} to {}", reduction_text(d.reduction), dtype_text(d.dtype), dtype_text(d.result));
   }
-  require_nonnegative("count", d.count);
-  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
-  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
-  prepared.empty = d.count == 0;
+  count_sequences(prepared, d);
   if (d.offsets == nullptr) {
-    require_nonnegative("length", d.length);
     // How far apart the elements of at most one lie means nothing, and may be any number.
     if (d.length <= 1) d.element_stride = 1;
     if (d.count <= 1 || d.length == 0) d.sequence_stride = 0;
   }
   if (prepared.empty) return;
-  if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
+  require_positive("element_stride", d.element_stride);
   const int64_t counts[] = {d.count}, packed[] = {1};
   if (d.offsets != nullptr) {
-    // The elements that offsets reach are known once they have been read (call/offsets.cpp).
-    d.length = 0;
-    d.sequence_stride = 0;
-    const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1};
-    prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
+    take_offsets(prepared, d);
     prepared.dst_span = span_bytes("dst", 1, counts, packed, prepared.dst_element_bytes);
-    prepared.src_step = d.element_stride;
     prepared.dst_dense = false;  // an empty segment's result stays as it was
     return;
   }

@@ -10,18 +10,8 @@
 namespace lockstep::lib {
 namespace {
 
-// What reads a reduction's sequences (run.cpp, staging.cpp) reads a scan's: it finds them in the same place.
-#define LOCKSTEP_SAME_PLACE(member) \
-  static_assert(offsetof(lockstep_scan_desc, member) == offsetof(lockstep_reduce_desc, member))
-LOCKSTEP_SAME_PLACE(reduction);
-LOCKSTEP_SAME_PLACE(dtype);
-LOCKSTEP_SAME_PLACE(result);
-LOCKSTEP_SAME_PLACE(count);
-LOCKSTEP_SAME_PLACE(length);
-LOCKSTEP_SAME_PLACE(element_stride);
-LOCKSTEP_SAME_PLACE(sequence_stride);
-LOCKSTEP_SAME_PLACE(offsets);
-#undef LOCKSTEP_SAME_PLACE
+static_assert(has_sequences<lockstep_scan_desc> &&
+              offsetof(lockstep_scan_desc, reduction) == offsetof(lockstep_reduce_desc, reduction));
 
 void require_types(const lockstep_scan_desc& d) {
   const bool known = is_reduction(d.reduction) && kind_of(d.reduction).of == term::plain &&
@@ -75,13 +65,9 @@ void prepare_before(prepared_call& prepared) {
 void prepare_scan(prepared_call& prepared) {
   lockstep_scan_desc& d = prepared.call.scan;
   require_types(d);
-  require_nonnegative("count", d.count);
-  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
-  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
-  prepared.empty = d.count == 0;
+  count_sequences(prepared, d);
   if (d.offsets != nullptr) prepare_before(prepared);
   if (d.offsets == nullptr) {
-    require_nonnegative("length", d.length);
     prepared.empty = prepared.empty || d.length == 0;
     // How far apart the elements of at most one lie means nothing, and may be any number.
     if (d.length <= 1) d.element_stride = d.dst_element_stride = 1;
@@ -89,17 +75,14 @@ void prepare_scan(prepared_call& prepared) {
     prepare_before(prepared);
   }
   if (prepared.empty) return;
-  if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
-  if (d.dst_element_stride < 1)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "dst_element_stride is {}; give 1 or more", d.dst_element_stride);
+  require_positive("element_stride", d.element_stride);
+  require_positive("dst_element_stride", d.dst_element_stride);
   const bool same_elements = d.result == d.dtype && d.element_stride == d.dst_element_stride;
   prepared.dst_dense = false;
   if (d.offsets != nullptr) {
-    // What offsets reach is known once they have been read (call/offsets.cpp).
-    d.length = d.sequence_stride = d.dst_sequence_stride = 0;
-    const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
-    prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
-    prepared.src_step = d.element_stride, prepared.dst_step = d.dst_element_stride;
+    take_offsets(prepared, d);
+    d.dst_sequence_stride = 0;
+    prepared.dst_step = d.dst_element_stride;
     prepared.may_alias = same_elements;
     return;
   }

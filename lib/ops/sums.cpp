@@ -7,17 +7,7 @@
 namespace lockstep::lib {
 namespace {
 
-// The members that describe sequences are at the same place as in lockstep_reduce_desc, so that its code can read them.
-#define LOCKSTEP_SAME_PLACE(member) \
-  static_assert(offsetof(lockstep_sums_desc, member) == offsetof(lockstep_reduce_desc, member))
-LOCKSTEP_SAME_PLACE(dtype);
-LOCKSTEP_SAME_PLACE(result);
-LOCKSTEP_SAME_PLACE(count);
-LOCKSTEP_SAME_PLACE(length);
-LOCKSTEP_SAME_PLACE(element_stride);
-LOCKSTEP_SAME_PLACE(sequence_stride);
-LOCKSTEP_SAME_PLACE(offsets);
-#undef LOCKSTEP_SAME_PLACE
+static_assert(has_sequences<lockstep_sums_desc>);
 
 constexpr const char* names[] = {"DOT",      "SQUARED_DIFFERENCES", "ABSOLUTE_DIFFERENCES",
                                  "ABSOLUTE", "MEAN_VARIANCE",       "DIGEST"};
@@ -64,21 +54,16 @@ void prepare_sums(prepared_call& prepared) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "other is {}, but {} is of one array; set other to NULL, or use another kind",
          d.other, names[d.kind]);
   if (d.kind == LOCKSTEP_SUMS_DIGEST) prepared.reads = 4, prepared.needs = "digests";
-  require_nonnegative("count", d.count);
-  prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
-  prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
-  prepared.empty = d.count == 0;
+  count_sequences(prepared, d);
   if (d.offsets == nullptr) {
-    require_nonnegative("length", d.length);
     // How far apart the elements of at most one lie means nothing, and may be any number.
     if (d.length <= 1) d.element_stride = d.other_element_stride = 1;
     if (d.count <= 1 || d.length == 0) d.sequence_stride = d.other_sequence_stride = 0;
   }
   if (!two) d.other_element_stride = 1, d.other_sequence_stride = 0;
   if (prepared.empty) return;
-  if (d.element_stride < 1) fail(LOCKSTEP_INVALID_ARGUMENT, "element_stride is {}; give 1 or more", d.element_stride);
-  if (d.other_element_stride < 1)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "other_element_stride is {}; give 1 or more", d.other_element_stride);
+  require_positive("element_stride", d.element_stride);
+  require_positive("other_element_stride", d.other_element_stride);
   const int64_t results[] = {d.count, has_two_results(d) ? 2 : 1}, result_strides[] = {results[1], 1};
   (void)product("count * 2", 2, results);
   prepared.dst_span = span_bytes("dst", 2, results, result_strides, prepared.dst_element_bytes);
@@ -90,11 +75,8 @@ void prepare_sums(prepared_call& prepared) {
     prepared.side_count = 1;
   }
   if (d.offsets != nullptr) {
-    // The elements that offsets reach are known once they have been read (call/offsets.cpp).
-    d.length = d.sequence_stride = d.other_sequence_stride = 0;
-    const int64_t offset_counts[] = {d.count == INT64_MAX ? d.count : d.count + 1}, packed[] = {1};
-    prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
-    prepared.src_step = d.element_stride;
+    take_offsets(prepared, d);
+    d.other_sequence_stride = 0;
     if (two) prepared.sides[0].step = d.other_element_stride;
     return;
   }

@@ -233,6 +233,9 @@ struct layout {
   }
 };
 lockstep_plan* handle_of_plan(PyObject* plan);
+// A text of what a plan has chosen; a getter's closure says where it is in lockstep_run_info.
+PyObject* text_of_choice(state& s, const lockstep_plan* plan, void* place);
+inline void* place_of(size_t offset) { return reinterpret_cast<void*>(offset); }
 
 // kept.cpp
 void forget_kept(state& s);

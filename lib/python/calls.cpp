@@ -370,10 +370,9 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   if (tune) p.set.options.flags |= LOCKSTEP_TUNE;
   char text[64];
   if (p.wide)
-    return raise_dtype(s, "x holds %s, which %s takes only by way of a copy; plan for a wider type",
+    return raise_dtype(s, "x holds %s, which %s takes only as a copy of a wider type; make a plan for that type",
                        element_name(p.x.use->type, text), name);
-  if (p.x.use != &p.x.direct)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes no copy of its own; give a packed array");
+  if (p.x.use != &p.x.direct) return raise(s, LOCKSTEP_UNSUPPORTED, "a plan makes no copy; give a packed array");
   if (p.of_rows)
     return raise(s, LOCKSTEP_UNSUPPORTED, "a plan takes segments of an array of one axis; call %s itself", name);
   if (o.what == task::moments && !pair_of(p.description, o.kind))
@@ -402,7 +401,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   char text[64];
   if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || p.v[kw_offsets] ||
       (o->what == task::moments && !pair_of(p.description, o->kind)))
-    return raise_dtype(s, "%s of %s goes only by way of a copy; call it outside jit, or convert x", name,
+    return raise_dtype(s, "%s of %s needs a copy; call it outside jit, or convert x", name,
                        element_name(p.x.use->type, text));
   call& c = p.description;
   array dst;  // packed, without memory

@@ -31,14 +31,14 @@ bool permuted(state& s, source& x, settings& set, const int* axes, result& tempo
 }
 
 bool no_copy(state& s, const char* what) {
-  return raise(s, LOCKSTEP_UNSUPPORTED,
-               "a plan takes no copy of its own, and %s; give a packed array, or call the function", what),
+  return raise(s, LOCKSTEP_UNSUPPORTED, "a plan makes no copy, and %s; give a packed array, or call the function",
+               what),
          false;
 }
 
 bool describe_permute(state& s, const array& x, call& c) {
   if (x.type.bytes != 1 && x.type.bytes != 2 && x.type.bytes != 4 && x.type.bytes != 8 && x.type.bytes != 16)
-    return raise_dtype(s, "x has elements of %lld bytes; 1, 2, 4, 8 and 16 are moved", x.type.bytes), false;
+    return raise_dtype(s, "x has elements of %lld bytes; use elements of 1, 2, 4, 8 or 16 bytes", x.type.bytes), false;
   c.type = x.type;
   c.rank = x.rank;
   for (int k = 0; k < x.rank; ++k) c.shape[k] = x.shape[c.axes[k]];
@@ -69,8 +69,9 @@ bool merge_moved(state& s, const array& x, const array& dst, const call& c, move
   }
   if (rank == 0) length[0] = from[0] = to[0] = 1, rank = 1;
   if (rank > LOCKSTEP_MAX_RANK)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "x has %d axes that do not merge; %d are moved at a time: do it in two steps",
-                 rank, LOCKSTEP_MAX_RANK),
+    return raise(s, LOCKSTEP_UNSUPPORTED,
+                 "x has %d axes that do not merge; at most %d can be permuted at once: do it in two steps", rank,
+                 LOCKSTEP_MAX_RANK),
            false;
   return true;
 }

@@ -144,12 +144,12 @@ bool import_tensor(state& s, const dlpack::tensor& t, const char* name, array& i
   if (t.device.type != dlpack::cpu && t.device.type != dlpack::cuda && t.device.type != dlpack::cuda_host &&
       t.device.type != dlpack::cuda_managed)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                 "%s lives on a device of DLPack's type %d; host and CUDA memory are taken: copy it there", name,
+                 "%s is on a DLPack device of type %d; use host or CUDA memory: copy it there", name,
                  static_cast<int>(t.device.type)),
            false;
   if (t.dtype.lanes != 1 || t.dtype.bits % 8 != 0 || t.dtype.bits == 0)
-    return raise_dtype(s, "%s has elements of %d x %d bits; whole bytes, one lane are taken", name, t.dtype.lanes,
-                       t.dtype.bits),
+    return raise_dtype(s, "%s has elements of %d x %d bits; use elements of one lane and whole bytes", name,
+                       t.dtype.lanes, t.dtype.bits),
            false;
   if (t.rank > max_rank || t.rank < 0)
     return raise(s, LOCKSTEP_UNSUPPORTED, "%s has %d axes; at most %d are taken", name, t.rank, max_rank), false;

@@ -8,7 +8,8 @@ namespace lockstep::python {
 #define DOC_OTHERS \
   "out : array, optional\n" \
   "    Array for the result, with its shape and dtype, on the device of `x`. It is returned.\n" \
-  "\n" \
+  "\n" DOC_OTHER_PARAMETERS
+#define DOC_OTHER_PARAMETERS \
   "Other Parameters\n" \
   "----------------\n" \
   "stream : int or stream, optional\n" \

@@ -46,6 +46,21 @@ namespace lockstep::python {
 #define DOC_RAGGED_ALL "The array type and shape of `x`: the offsets begin at 0 and end at its length. ``out=x`` replaces it."
 #define DOC_RAGGED_ONE "The array type of `x`, one result per segment, of the shape of the other axes."
 
+// The greatest or least element so far.
+#define DOC_RUNNING_EXTREME(name, which, first, example) \
+  name "(x, axis=None, *, exclusive=False, " DOC_SIGNATURE "The " which " element so far.\n" \
+  "\nParameters\n----------\n" \
+  "x : array\n" \
+  "    As for `cumsum`.\n" \
+  "axis : int, optional\n" \
+  "    The axis along which it runs; default: all elements in C order, and the result has one axis.\n" \
+  "exclusive : bool, default False\n" \
+  "    Leave each element out: the first is " first ".\n" \
+  DOC_OTHERS "Returns\n-------\narray\n    The array type and dtype of `x`.\n" \
+  "\nNotes\n-----\n" \
+  "From a NaN on all results are NaN. -0.0 is less than +0.0.\n" \
+  "\nExamples\n--------\n>>> ls." name "(np.array([" example "\n"
+
 constexpr const char* row_docs[] = {
 "normalize(x, axis=-1, *, weight=None, bias=None, eps=1e-12, residual=None, residual_out=None, dtype=None, "
 DOC_SIGNATURE R"doc(Divide each row by its 2-norm, as torch.nn.functional.normalize.
@@ -262,57 +277,8 @@ array([1, 3, 6])
 array([0, 1, 3])
 )doc",
 
-"cummax(x, axis=None, *, exclusive=False, "
-DOC_SIGNATURE R"doc(The greatest element so far.
-
-Parameters
-----------
-x : array
-    As for `cumsum`.
-axis : int, optional
-    The axis along which it runs; default: all elements in C order, and the result has one axis.
-exclusive : bool, default False
-    Leave each element out: the first is -inf, or the least integer.
-)doc" DOC_OTHERS R"doc(Returns
--------
-array
-    The array type and dtype of `x`.
-
-Notes
------
-From a NaN on all results are NaN. -0.0 is less than +0.0.
-
-Examples
---------
->>> ls.cummax(np.array([1.0, 5.0, 2.0]))
-array([1., 5., 5.])
-)doc",
-
-"cummin(x, axis=None, *, exclusive=False, "
-DOC_SIGNATURE R"doc(The least element so far.
-
-Parameters
-----------
-x : array
-    As for `cumsum`.
-axis : int, optional
-    The axis along which it runs; default: all elements in C order, and the result has one axis.
-exclusive : bool, default False
-    Leave each element out: the first is inf, or the greatest integer.
-)doc" DOC_OTHERS R"doc(Returns
--------
-array
-    The array type and dtype of `x`.
-
-Notes
------
-From a NaN on all results are NaN. -0.0 is less than +0.0.
-
-Examples
---------
->>> ls.cummin(np.array([3.0, 5.0, 2.0]))
-array([3., 3., 2.])
-)doc",
+DOC_RUNNING_EXTREME("cummax", "greatest", "-inf, or the least integer", "1.0, 5.0, 2.0]))\narray([1., 5., 5.])"),
+DOC_RUNNING_EXTREME("cummin", "least", "inf, or the greatest integer", "3.0, 5.0, 2.0]))\narray([3., 3., 2.])"),
 
 };
 // clang-format on

@@ -188,19 +188,7 @@ Parameters
 )doc" DOC_MOMENTS DOC_CORRECTION DOC_MOMENTS_DTYPE DOC_KEEPDIMS DOC_WHERE R"doc(out : tuple of two arrays, optional
     Arrays for mean and variance, with their shape and dtype, on the device of `x`.
 
-Other Parameters
-----------------
-stream : int or stream, optional
-    CUDA stream for device data, instead of the current one of the array's library. The call then waits for the result.
-context : Context, optional
-backend, variant : str, optional
-    For this call only. What is named runs, or it is an error.
-check : bool, default False
-    For device data: wait for the result, and raise errors that only the device can find.
-copy : bool, optional
-    False: raise BufferError if an array would have to be copied first.
-
-Returns
+)doc" DOC_OTHER_PARAMETERS R"doc(Returns
 -------
 tuple of two arrays
     Mean and variance, the array type of `x`; NumPy scalars if a NumPy array is reduced to one element.

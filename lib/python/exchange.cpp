@@ -269,7 +269,7 @@ bool import_array(state& s, PyObject* object, const char* name, bool writable, v
     in.keeper = ref::borrowed(keeper);
   }
   if (writable && in.producer->library == jax)  // not every release says so of its memory
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is an array of JAX, which is read-only; leave it away", name), false;
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is an array of JAX, which is read-only; omit it", name), false;
   if (writable && in.read_only)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is read-only; give an array that may be written", name), false;
   return true;

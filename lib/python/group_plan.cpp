@@ -120,18 +120,11 @@ PyObject* get_workspace(PyObject* self, void*) {
   return PyLong_FromSize_t(most);
 }
 
-// What the plan has chosen; the field's place is the getter's closure.
 PyObject* get_choice(PyObject* self, void* place) {
   const group_plan_data& p = *as_plan(self)->data;
-  lockstep_run_info info{};
-  info.size = sizeof info;
   if (p.plans.empty()) return PyUnicode_FromString("");
-  const lockstep_status status = lockstep_plan_get(p.plans[0], &info);
-  if (status != LOCKSTEP_OK) return raise_status(*state_of(as_plan(self)->module), status);
-  return PyUnicode_FromString(
-      *reinterpret_cast<const char**>(reinterpret_cast<char*>(&info) + reinterpret_cast<uintptr_t>(place)));
+  return text_of_choice(*state_of(as_plan(self)->module), p.plans[0], place);
 }
-void* place_of(size_t offset) { return reinterpret_cast<void*>(offset); }
 
 PyMethodDef methods[] = {
     {"measure", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(measure)), METH_VARARGS | METH_KEYWORDS,

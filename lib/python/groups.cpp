@@ -101,7 +101,8 @@ bool group_of_calls::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* 
              false;
   }
   if (count() == 0 && stack)
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "arrays is empty, so that nothing says of what kind the result is"),
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+                 "arrays is empty, so the type of the result is unknown; give one array or more"),
            false;
   return true;
 }
@@ -117,7 +118,8 @@ bool group_of_calls::one_place(state& s, const array& x) {
                  on_device ? "a CUDA device" : "the host"),
            false;
   if (for_plan && on_device && x.producer->library != from)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "it is of another library than arrays[0], whose stream a plan comes on"),
+    return raise(s, LOCKSTEP_UNSUPPORTED,
+                 "it belongs to another library than arrays[0]; a plan runs on the stream of one library"),
            false;
   return true;
 }
@@ -135,11 +137,12 @@ bool group_of_calls::place_stacked(state& s, Py_ssize_t i, const call& c, const 
   }
   char have[64], want[64];
   if (c.type != all.type)
-    return raise_dtype(s, "its result is %s, that of arrays[0] %s; leave stack away, or give dtype=",
-                       element_name(c.type, have), element_name(all.type, want)),
+    return raise_dtype(s,
+                       "its result is %s, that of arrays[0] %s; omit stack, or give dtype=", element_name(c.type, have),
+                       element_name(all.type, want)),
            false;
   if (c.rank != all.rank - 1 || !std::equal(c.shape, c.shape + c.rank, all.shape + 1))
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "its result has another shape than that of arrays[0]; leave stack away"),
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "its result has another shape than that of arrays[0]; omit stack"),
            false;
   dst.data = all.data + i * all.strides[0] * all.type.bytes;
   dst.type = all.type;
@@ -215,7 +218,9 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
   if (!place(s, x, dst, c)) return false;
   const bool adopt = made->to.adopt || stacked.adopt;
   if (adopt && for_plan)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "a plan writes its results anew, which this library does not allow"), false;
+    return raise(s, LOCKSTEP_UNSUPPORTED,
+                 "a plan writes into the same results each time, which this library does not allow"),
+           false;
   queue_on(set, x, dst);
   async = async && !adopt && (set.options.flags & LOCKSTEP_ASYNC) != 0;
 

@@ -8,7 +8,7 @@ namespace lockstep::python {
 bool group_of_calls::take_alone(state& s, Py_ssize_t i, const values& of_call) {
   if (for_plan) return no_copy(s, "this array needs one");
   if (stack)
-    return raise(s, LOCKSTEP_UNSUPPORTED, "it goes only by way of a copy; leave stack away, or give one that does not"),
+    return raise(s, LOCKSTEP_UNSUPPORTED, "it goes only by way of a copy; omit stack, or give one that does not"),
            false;
   if (!may_copy(set, "x", "cannot be read as it is")) return false;
   std::copy(of_call, of_call + kw_count, alone.emplace_back(alone_call{i, {}}).v);

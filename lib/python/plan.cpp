@@ -159,17 +159,10 @@ PyObject* get_op(PyObject* self, void*) {
   return PyUnicode_FromString(lockstep_op_name(as_plan(self)->data->description.op));
 }
 
-// What the plan has chosen; the field's place is the getter's closure.
 PyObject* get_choice(PyObject* self, void* place) {
   const plan_object* p = as_plan(self);
-  lockstep_run_info info{};
-  info.size = sizeof info;
-  const lockstep_status status = lockstep_plan_get(p->handle, &info);
-  if (status != LOCKSTEP_OK) return raise_status(*state_of(p->module), status);
-  return PyUnicode_FromString(
-      *reinterpret_cast<const char**>(reinterpret_cast<char*>(&info) + reinterpret_cast<uintptr_t>(place)));
+  return text_of_choice(*state_of(p->module), p->handle, place);
 }
-void* place_of(size_t offset) { return reinterpret_cast<void*>(offset); }
 
 PyMethodDef methods[] = {
     {"measure", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_measure)), METH_VARARGS | METH_KEYWORDS,
@@ -210,6 +203,15 @@ PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
 }  // namespace
 
 lockstep_plan* handle_of_plan(PyObject* plan) { return as_plan(plan)->handle; }
+
+PyObject* text_of_choice(state& s, const lockstep_plan* plan, void* place) {
+  lockstep_run_info info{};
+  info.size = sizeof info;
+  const lockstep_status status = lockstep_plan_get(plan, &info);
+  if (status != LOCKSTEP_OK) return raise_status(s, status);
+  return PyUnicode_FromString(
+      *reinterpret_cast<const char**>(reinterpret_cast<char*>(&info) + reinterpret_cast<uintptr_t>(place)));
+}
 
 PyObject* make_plan(state& s, const call& described, settings& set, const array& x, PyObject* kept) {
   const ref made(reinterpret_cast<allocfunc>(PyType_GetSlot(s.plan_type, Py_tp_alloc))(s.plan_type, 0));

@@ -73,8 +73,7 @@ bool like_x(state& s, const array& x, const array& side, const char* name) {
 bool read_residual(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, sides& more,
                    lockstep_normalize_desc& d) {
   if (v[kw_residual_out] && !v[kw_residual])
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out is given, but no residual; give both, or leave it away"),
-           false;
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out is given, but no residual; give both, or omit it"), false;
   if (!v[kw_residual]) return true;
   source& from = more.residual;
   if (!read_source(s, v[kw_residual], "residual", set, from) || !like_x(s, x, *from.use, "residual")) return false;
@@ -321,7 +320,7 @@ bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduc
 bool place_scan(state& s, const array& dst, call& c) {
   return sequences_of(dst, c.inner, &c.scan.dst_element_stride, &c.scan.dst_sequence_stride) ||
          raise(s, LOCKSTEP_INVALID_ARGUMENT,
-               "out has axes that are not one stride apart; give one that lies as x does, or leave it away");
+               "out has axes that are not one stride apart; give one that lies as x does, or omit it");
 }
 
 namespace {
@@ -367,7 +366,7 @@ bool warn_of_rows(const operation& o, const call& c, const array& x, const array
     if (found == trouble::none) continue;
     return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                             "%s: squares in row %lld of x leave the range of float64, so that its result is 0 or not "
-                            "finite; scale x before, or take normalize, which rescales",
+                            "finite; scale x first, or use normalize, which rescales",
                             o.name, static_cast<long long>(row)) == 0;
   }
   return true;

@@ -11,10 +11,6 @@ __attribute__((visibility("default"))) void* told_stream;
 __attribute__((visibility("default"))) int told_waits, told_launches, told_looks;
 static const char *first, *last; /* the device's memory: one block */
 
-static lockstep_status devices(int32_t* count) {
-  *count = 1;
-  return LOCKSTEP_OK;
-}
 static lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** queue) {
   *queue = calloc(1, sizeof(lockstep_queue));
   if (*queue == NULL) return LOCKSTEP_OUT_OF_MEMORY;
@@ -66,7 +62,6 @@ static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {rows, 1},
 static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "cuda",
                                          .description = "tells streams",
-                                         .devices = devices,
                                          .queue_create = queue_create,
                                          .queue_destroy = queue_destroy,
                                          .finish = finish,

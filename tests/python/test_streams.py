@@ -148,7 +148,7 @@ def test_groups_of_two_libraries_are_ordered(arrays):
     theirs = Other(3, 4)
     ls.group.transpose([arrays[0], theirs], out=[arrays[1], out])
     assert Device.ordered == [0x5000]  # it waits for what the call's stream has to see
-    with pytest.raises(ls.Unsupported, match=r"^arrays\[1\]: it is of another library"):
+    with pytest.raises(ls.Unsupported, match=r"^arrays\[1\]: it belongs to another library"):
         ls.group.plan("transpose", [arrays[0], other], out=[arrays[1], out])
 
 

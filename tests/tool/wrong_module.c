@@ -1,17 +1,10 @@
 /* wrong_module.c - a backend whose transposes of 4-byte elements are right, and one that gets a bit wrong. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "lockstep/backend.h"
+#include "../api/modules/whole.h"
 
 struct lockstep_queue {
   int unused;
 };
 
-static lockstep_status devices(int32_t* count) {
-  *count = 1;
-  return LOCKSTEP_OK;
-}
 static lockstep_status device_info(int32_t device, lockstep_device_info* info) {
   (void)device;
   strcpy(info->name, "a scripted device");
@@ -23,37 +16,6 @@ static lockstep_status queue_create(const lockstep_queue_options* options, locks
   return *queue != NULL ? LOCKSTEP_OK : LOCKSTEP_OUT_OF_MEMORY;
 }
 static void queue_destroy(lockstep_queue* queue) { free(queue); }
-static lockstep_status finish(lockstep_queue* queue) {
-  (void)queue;
-  return LOCKSTEP_OK;
-}
-static lockstep_status allocate(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void** pointer) {
-  (void)queue;
-  (void)kind;
-  *pointer = malloc(bytes);
-  return *pointer != NULL ? LOCKSTEP_OK : LOCKSTEP_OUT_OF_MEMORY;
-}
-static void release(lockstep_queue* queue, lockstep_memory kind, size_t bytes, void* pointer) {
-  (void)queue;
-  (void)kind;
-  (void)bytes;
-  free(pointer);
-}
-static lockstep_status copy(lockstep_queue* queue, const void* src, void* dst, size_t bytes) {
-  (void)queue;
-  memcpy(dst, src, bytes);
-  return LOCKSTEP_OK;
-}
-static void locate(const void* pointer, lockstep_memory* kind, int32_t* device) {
-  (void)pointer;
-  *kind = LOCKSTEP_HOST;
-  *device = -1;
-}
-static int reachable(const lockstep_queue* queue, const void* pointer) {
-  (void)queue;
-  (void)pointer;
-  return 1;
-}
 static lockstep_status right(lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_transpose_desc* d = &call->transpose;
   const uint32_t* src = call->src;
@@ -87,24 +49,13 @@ static lockstep_status limit(lockstep_queue* queue, lockstep_limit kind, size_t 
 static const lockstep_variant transposes[] = {{.name = "right", .idea = "plain loops", .launch = right},
                                               {.name = "wrong", .idea = "a bit off", .launch = wrong}};
 static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {transposes, 2}};
-static lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer) {
-  return allocate(queue, LOCKSTEP_HOST, bytes, pointer); /* no row asks for it */
-}
-static const lockstep_backend backend = {.abi = LOCKSTEP_BACKEND_ABI,
-                                         .size = sizeof(lockstep_backend),
+#pragma GCC diagnostic ignored "-Woverride-init"
+static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "wrong",
                                          .description = "gets a bit wrong",
-                                         .devices = devices,
                                          .device_info = device_info,
                                          .queue_create = queue_create,
                                          .queue_destroy = queue_destroy,
-                                         .finish = finish,
-                                         .scratch = scratch,
-                                         .allocate = allocate,
-                                         .release = release,
-                                         .copy = copy,
-                                         .locate = locate,
-                                         .reachable = reachable,
                                          .tables = tables,
                                          .table_count = 1,
                                          .measure = measure,

@@ -11,10 +11,6 @@ struct lockstep_queue {
 };
 static lockstep_queue queue;
 
-static lockstep_status devices(int32_t* count) {
-  *count = 1;
-  return LOCKSTEP_OK;
-}
 static lockstep_status create(const lockstep_queue_options* options, lockstep_queue** to) {
   (void)options;
   *to = &queue;
@@ -69,7 +65,6 @@ static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {rows, 2}, [LOCKS
 static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "two",
                                          .description = "two rows",
-                                         .devices = devices,
                                          .queue_create = create,
                                          .allocate = allocate,
                                          .tables = tables,

@@ -14,10 +14,6 @@ static const lockstep_host* host;
 static unsigned char memory[1 << 16];
 static size_t taken;
 
-static lockstep_status devices(int32_t* count) {
-  *count = 1;
-  return LOCKSTEP_OK;
-}
 static lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** queue) {
   (void)options;
   *queue = calloc(1, sizeof(lockstep_queue));
@@ -72,7 +68,6 @@ static const lockstep_table tables[] = {[LOCKSTEP_TRANSPOSE] = {transposes, 1}};
 static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "apart",
                                          .description = "memory of its own",
-                                         .devices = devices,
                                          .queue_create = queue_create,
                                          .queue_destroy = queue_destroy,
                                          .finish = finish,

@@ -8,10 +8,6 @@ struct lockstep_queue {
 };
 static const lockstep_host* host;
 
-static lockstep_status devices(int32_t* count) {
-  *count = 1;
-  return LOCKSTEP_OK;
-}
 static lockstep_status queue_create(const lockstep_queue_options* options, lockstep_queue** queue) {
   (void)options;
   *queue = calloc(1, sizeof(lockstep_queue));
@@ -50,7 +46,6 @@ static const lockstep_table tables[] = {
 static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .name = "late",
                                          .description = "fails late",
-                                         .devices = devices,
                                          .queue_create = queue_create,
                                          .queue_destroy = queue_destroy,
                                          .finish = finish,

@@ -10,10 +10,6 @@ struct lockstep_queue {
 static lockstep_queue queue;
 static const char *device_begin, *device_end; /* memory that it calls its own */
 
-static lockstep_status devices(int32_t* count) {
-  *count = 1;
-  return LOCKSTEP_OK;
-}
 static lockstep_status create(const lockstep_queue_options* options, lockstep_queue** to) {
   (void)options;
   *to = &queue;
@@ -48,10 +44,13 @@ static const lockstep_backend backend = {WHOLE_BACKEND,
                                          .size = offsetof(lockstep_backend, reads),
                                          .reads = 0x7EADBEEFu, /* what lies behind it in memory */
 #endif
-                                         .name = "reads",      .description = "scribbles",
-                                         .devices = devices,   .queue_create = create,
-                                         .allocate = allocate, .locate = locate,
-                                         .tables = tables,     .table_count = sizeof tables / sizeof *tables};
+                                         .name = "reads",
+                                         .description = "scribbles",
+                                         .queue_create = create,
+                                         .allocate = allocate,
+                                         .locate = locate,
+                                         .tables = tables,
+                                         .table_count = sizeof tables / sizeof *tables};
 
 __attribute__((visibility("default"))) const lockstep_backend* lockstep_backend_entry(const lockstep_host* given) {
   (void)given;

@@ -6,6 +6,10 @@
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 
+static lockstep_status whole_devices(int32_t* count) {
+  *count = 1;
+  return LOCKSTEP_OK;
+}
 static lockstep_status whole_device_info(int32_t device, lockstep_device_info* info) {
   (void)device;
   info->usable = 1;
@@ -48,8 +52,8 @@ static int whole_reachable(const lockstep_queue* queue, const void* pointer) {
   return 1;
 }
 /* What follows in an initialiser may name any of them again. */
-#define WHOLE_BACKEND                                                                                 \
-  .abi = LOCKSTEP_BACKEND_ABI, .size = sizeof(lockstep_backend), .device_info = whole_device_info,    \
-  .queue_create = whole_queue_create, .queue_destroy = whole_queue_destroy, .finish = whole_finish,   \
-  .scratch = whole_scratch, .allocate = whole_allocate, .release = whole_release, .copy = whole_copy, \
-  .locate = whole_locate, .reachable = whole_reachable
+#define WHOLE_BACKEND                                                                                         \
+  .abi = LOCKSTEP_BACKEND_ABI, .size = sizeof(lockstep_backend), .devices = whole_devices,                    \
+  .device_info = whole_device_info, .queue_create = whole_queue_create, .queue_destroy = whole_queue_destroy, \
+  .finish = whole_finish, .scratch = whole_scratch, .allocate = whole_allocate, .release = whole_release,     \
+  .copy = whole_copy, .locate = whole_locate, .reachable = whole_reachable
