@@ -107,6 +107,7 @@ TEST_F(Devices, PlanesOfManyProcesses) {
         ASSERT_EQ(lockstep_comm_get(m.comm, &info), LOCKSTEP_OK);
         const std::string data = info.data;  // three GPUs exchange by NCCL, if it is there
         EXPECT_TRUE(data.find("staged") != data.npos || data.find("nccl") != data.npos) << data;
+        if (data == "direct, engine, nccl") return;  // only staged needs a reason
         EXPECT_NE(std::string(info.why).find("there are ranks of other processes"), std::string::npos) << info.why;
       },
       with);
