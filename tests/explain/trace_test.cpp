@@ -70,7 +70,7 @@ TEST(explain_sweeps, every_result_is_written_once) {
               if (radius * sweeps > 8 || (std::string(boundary) == "valid" && n <= 2 * radius * sweeps)) continue;
               const bool cube = std::string(variant) == "sweeps_planes";
               if (cube ? radius > 1 || sweeps > 3 || n > 140 : n == 140) continue;  // a cube's tiles are many
-              if (cube && n == 1 && std::string(boundary) == "mirror") continue;  // the kernel refuses it
+              if (cube && n == 1 && std::string(boundary) == "mirror") continue;    // the kernel refuses it
               settings s = of("stencil", variant);
               s.boundary = boundary, s.element_bytes = bytes, s.n = n, s.radius = radius, s.sweeps = sweeps;
               SCOPED_TRACE(testing::Message() << variant << " " << boundary << " of " << bytes << " bytes, n " << n
