@@ -177,7 +177,7 @@ lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, loc
   d.kind = kind;
   d.dtype = d.result = d.weight_dtype = dtype;
   d.count = rows;
-  d.length = d.src_stride = d.dst_stride = d.residual_stride = d.sum_stride = cols;
+  d.length = d.src_stride = d.dst_stride = d.residual_stride = d.sum_stride = d.gradient_stride = cols;
   if (lockstep::lib::is_normalization(kind) && lockstep::lib::kind_of(kind).one_result) d.dst_stride = 1;
   d.eps = eps;
   return d;

@@ -87,12 +87,14 @@ def in_bits(dtype, values):
 
 
 def floats(dtype, n, kind):
-    """plain: numbers of similar size; wide: of any size; odd: with infinities, NaN of any payload, zeros of both signs."""
+    """plain: numbers of similar size; wide: of any size; same: one of these for all; odd: with infinities, NaN of any payload, zeros of both signs."""
     width = {F16: 16, BF16: 16, F32: 32, F64: 64}[dtype]
     if kind == "zeros":
         return Array(dtype, [1 << (width - 1)] * n)
     if kind == "plain":
         return Array(dtype, in_bits(dtype, [random.gauss(0, 1) for _ in range(n)]))
+    if kind == "same":
+        return Array(dtype, floats(dtype, 1, "wide").stored() * n)
     stored = []
     for _ in range(n):
         bits = random.getrandbits(width)
@@ -121,7 +123,7 @@ def reduce(reduction, dtype, result, n):
 def sums_and_norms():
     for dtype, form in FLOATS.items():
         for n in LENGTHS:
-            for kind in kinds_of(n, "plain", "wide", "odd", "zeros"):
+            for kind in kinds_of(n, "plain", "wide", "odd", "zeros", "same"):
                 x = floats(dtype, n, kind)
                 v = x.values()
                 for op, reduction, want in (("reduce", SUM, page.float_sum("SUM", v)), ("square_sum", SSQ, page.float_sum("SUM_OF_SQUARES", v)),
@@ -211,7 +213,7 @@ def newer_reductions():
 def other_sums():
     for dtype, form in FLOATS.items():
         for n in LENGTHS:
-            for kind in kinds_of(n, "plain", "wide", "odd", "zeros"):
+            for kind in kinds_of(n, "plain", "wide", "odd", "zeros", "same"):
                 x, y = floats(dtype, n, kind), floats(dtype, n, kind)
                 v, w = x.values(), y.values()
                 result = random.choice(list(FLOATS))
@@ -236,7 +238,7 @@ def scans():
     for exclusive in (False, True):
         for n in LENGTHS:
             for dtype, form in FLOATS.items():
-                for kind in kinds_of(n, "plain", "wide", "odd", "zeros"):
+                for kind in kinds_of(n, "plain", "wide", "odd", "zeros", "same"):
                     x = floats(dtype, n, kind)
                     for result in {F64, F32, dtype}:
                         check(call(SUM, x, result, exclusive), in_bits(result, page.running_sums(x.values(), exclusive)), "scan", form, n, kind, exclusive)
@@ -263,7 +265,7 @@ def normalizations():
     for dtype, form in FLOATS.items():
         for kind in range(3):
             for n in (1, 2, 9, 130, 2049, 4500):
-                for values in kinds_of(n, "plain", "wide", "odd", "zeros"):
+                for values in kinds_of(n, "plain", "wide", "odd", "zeros", "same"):
                     wide = random.choice((dtype, F32))
                     result = random.choice((dtype, F16, BF16, F32))
                     x = floats(dtype, n, values)
@@ -280,6 +282,27 @@ def normalizations():
                     check(out.stored(), in_bits(result, y), *what)
                     if residual:
                         check(total.stored(), in_bits(dtype, h), "sum", *what)
+
+
+def gradients():
+    for dtype, form in FLOATS.items():
+        for kind in (7, 8):  # RMS_BACKWARD, LAYER_BACKWARD
+            for count, n in ((1, 1), (3, 9), (130, 2), *random.sample(((1, 2050), (2050, 1)), int(random.random() < 0.3))):
+                for values in kinds_of(count * n, "plain", "wide", "odd", "zeros", "same"):
+                    wide = random.choice((dtype, F32))
+                    x, g = floats(dtype, count * n, values), floats(dtype, count * n, "plain")
+                    weight = floats(wide, n, "plain") if random.random() < 0.5 else None
+                    eps = random.choice((0.0, 1e-5, 1e-12))
+                    out, of_weight, of_bias = empty(dtype, count * n), empty(wide, n), empty(wide, n)
+                    run("normalize", Normalize(kind=kind, dtype=dtype, result=dtype, weight_dtype=wide, count=count, length=n, src_stride=n, dst_stride=n,
+                                               eps=eps, weight=None if weight is None else weight.address, gradient=g.address, gradient_stride=n,
+                                               weight_gradient=of_weight.address, bias_gradient=of_bias.address), x, out)
+                    rows, grows = ([a.values()[i:i + n] for i in range(0, count * n, n)] for a in (x, g))
+                    y, weights, biases = page.gradients(kind == 8, rows, grows, eps, None if weight is None else weight.values())
+                    what = ("gradients", kind, form, count, n, values, eps, weight is not None)
+                    check(out.stored(), in_bits(dtype, [v for row in y for v in row]), *what)
+                    check(of_weight.stored(), in_bits(wide, weights), "weight", *what)
+                    check(of_bias.stored(), in_bits(wide, biases), "bias", *what)
 
 
 def stencils():
@@ -432,7 +455,7 @@ def numbers_of_the_page():
     check([f"| {name} | 0x{got[name]:016X} |" for name in want], lines, "the library's numbers")
 
 
-for part in (sums_and_norms, norms_at_the_limits, exact_integers, extremes, newer_reductions, other_sums, scans, normalizations, stencils, conversions, shuffles,
+for part in (sums_and_norms, norms_at_the_limits, exact_integers, extremes, newer_reductions, other_sums, scans, normalizations, gradients, stencils, conversions, shuffles,
              orders_of_axes, strides_of_one_element, numbers_of_the_page):
     before = checks
     part()

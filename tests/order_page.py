@@ -207,11 +207,17 @@ def moments(x):
     return joined([leaf(first) for first in range(0, len(x), 2048)], chan)
 
 
+def about_mean(x):
+    """(mean, m2)"""
+    n, total, m2 = moments(x)
+    return (x[0], 0.0) if finite(x[0]) and x[0] != 0 and all(v == x[0] for v in x) else (total / n, m2)
+
+
 def mean_variance(x, correction):
     if not x:
         return math.nan, math.nan
-    n, total, m2 = moments(x)
-    return total / n, m2 / float(len(x) - correction) if len(x) > correction else math.nan
+    mean, m2 = about_mean(x)
+    return mean, m2 / float(len(x) - correction) if len(x) > correction else math.nan
 
 
 # ---- scan ----------------------------------------------------------------------
@@ -263,8 +269,7 @@ def normalized(kind, x, dtype, eps, weight=None, bias=None, residual=None):
     elif kind == "RMS":
         d = root(float_sum("SUM_OF_SQUARES", h) / n + eps)
     else:
-        _, total, m2 = moments(h)
-        mean = total / n
+        mean, m2 = about_mean(h)
         d = root(m2 / n + eps)
     y = []
     for i, v in enumerate(h):
@@ -275,6 +280,28 @@ def normalized(kind, x, dtype, eps, weight=None, bias=None, residual=None):
             t = t * weight[i]
         y.append(t)
     return y, h
+
+
+# ---- gradients of RMS and LAYER --------------------------------------------------
+def gradients(layer, rows, gradient, eps, weight=None):
+    """(y of each row, sums of weight's columns, of bias's), before they are written."""
+    y, normal = [], []
+    for h, g in zip(rows, gradient):
+        n, mean = float(len(h)), 0.0
+        if layer:
+            mean, m2 = about_mean(h)
+            d = root(m2 / n + eps)
+        else:
+            d = root(float_sum("SUM_OF_SQUARES", h) / n + eps)
+        p, s = h[0] if layer else 0.0, divided(1.0, d)
+        u = g if weight is None else [a * w for a, w in zip(g, weight)]
+        total = float_sum("SUM", u) if layer else 0.0
+        a, b = total / n, fma(p - mean, total, float_sum("DOT", u, [v - p for v in h])) * s / n
+        t = [(v - mean) * s for v in h]
+        y.append([fma(-c, b, v - a) * s for c, v in zip(t, u)])
+        normal.append(t)
+    columns = list(zip(*gradient)), list(zip(*normal))
+    return y, [float_sum("DOT", g, t) for g, t in zip(*columns)], [float_sum("SUM", g) for g in columns[0]]
 
 
 # ---- softmax and its kin -------------------------------------------------------

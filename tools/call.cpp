@@ -41,8 +41,8 @@ constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{{{"
                                                                               {"down", LOCKSTEP_SHUFFLE_DOWN},
                                                                               {"xor", LOCKSTEP_SHUFFLE_XOR}}};
 
-constexpr auto normalizations = [] {
-  std::array<std::pair<const char*, lockstep_normalization>, LOCKSTEP_NORMALIZATION_COUNT> names;
+constexpr auto normalizations = [] {  // but for the gradients, which read and write more files than one
+  std::array<std::pair<const char*, lockstep_normalization>, LOCKSTEP_NORMALIZE_RMS_BACKWARD> names;
   for (size_t k = 0; k < names.size(); ++k)
     names[k] = {lib::normalizations[k].option, static_cast<lockstep_normalization>(k)};
   return names;

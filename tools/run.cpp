@@ -247,7 +247,8 @@ void add_options(lockstep_op op, command command, run_options& o) {
       break;
     case LOCKSTEP_NORMALIZE: {
       std::vector<std::string> kinds;
-      for (const lib::normalization_kind& kind : lib::normalizations) kinds.emplace_back(kind.option);
+      for (const lib::normalization_kind& kind : lib::normalizations)
+        if (!kind.backward) kinds.emplace_back(kind.option);
       command
           .add("--kind", o.what.kind,
                "l2 (x / norm), rms (x / root mean square), layer (mean 0, deviation 1), softmax, log_softmax, "

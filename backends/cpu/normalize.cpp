@@ -60,19 +60,9 @@ bool widen_alone(const lockstep_normalize_desc& d) {
 // What a sum over a row's leaves joins by: double (squares) or order::moments.
 struct normalizer : normalize_call {
   const void *weight, *bias;  // as the kernels want them; of what each thread widens for itself no weight
-  const float_kernels& squares_of =
-      term_kernels(queue.kernels, static_cast<float_term>(square_f16 + (d.dtype - LOCKSTEP_F16)));
 
   bool layer() const { return d.kind == LOCKSTEP_NORMALIZE_LAYER; }
 
-  void value_of(const void* h, int64_t n, double& squares) const {
-    squares_of.rows({h, n, order::leaf, nullptr}, 1, &squares);
-  }
-  void value_of(const void* h, int64_t n, order::moments& m) const {
-    m.count = static_cast<double>(n);
-    of_type().moments(h, 0, n, 1, &m.sum, &m.m2);
-    m.equal = d.dtype == LOCKSTEP_F64 ? equal_elements(h, n, m.sum) : 0;
-  }
   // Leaves [first, last) of a row, from a multiple of a power of two that last - first does not exceed.
   template <class Value>
   Value value_of_leaves(int64_t row, int64_t first, int64_t last) const {
@@ -228,6 +218,7 @@ struct normalizer : normalize_call {
 size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
   if (lib::kind_of(d.kind).exponential) return exponential_bytes(queue, d);
+  if (lib::kind_of(d.kind).backward) return gradient_bytes(queue, d);
   const size_t made = widen_alone(d) ? 0 : static_cast<size_t>(makes_weight(d)) + static_cast<size_t>(makes_bias(d));
   return made * wide_bytes(d) + joins_bytes(queue, d);
 }
@@ -241,6 +232,7 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
                             static_cast<char*>(call->dst),
                             static_cast<char*>(d.sum)};
   if (lib::kind_of(d.kind).exponential) return exponential_rows(rows, call->workspace);
+  if (lib::kind_of(d.kind).backward) return gradients_of_rows(rows, call->workspace), LOCKSTEP_OK;
   auto* room = static_cast<char*>(call->workspace);
   const void *weight = d.weight, *bias = d.bias;
   if (widen_alone(d)) {

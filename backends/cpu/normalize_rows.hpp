@@ -3,8 +3,10 @@
 #pragma once
 
 #include "bits/order_rows.hpp"
+#include "equal_elements.hpp"
 #include "normalize_kernels.hpp"
 #include "passes.hpp"
+#include "terms.hpp"
 
 namespace lockstep::cpu {
 
@@ -21,6 +23,9 @@ struct normalize_call {
   // A row of several MiB is written past the caches, or all of it lies in them: the whole call decides.
   bool stream = elements * (bytes + result_bytes) >= queue.tuned->rows.normalize_stream_bytes;
 
+  const float_kernels& squares_of =
+      term_kernels(queue.kernels, static_cast<float_term>(square_f16 + (d.dtype - LOCKSTEP_F16)));
+
   const auto& of_type() const { return kernels.of[d.dtype - LOCKSTEP_F16]; }
   int64_t length(int64_t row) const { return d.offsets == nullptr ? d.length : d.offsets[row + 1] - d.offsets[row]; }
   int64_t leaf_length(int64_t row, int64_t k) const { return std::min(order::leaf, length(row) - k * order::leaf); }
@@ -34,6 +39,16 @@ struct normalize_call {
     if (sum == nullptr || first)
       of_type().add(x, residual + (row * d.residual_stride + at) * bytes, kept, leaf_length(row, k));
     return kept;
+  }
+
+  // What a leaf's sum of squares, or sum and squares about the mean, joins the tree with.
+  void value_of(const void* h, int64_t n, double& squares) const {
+    squares_of.rows({h, n, order::leaf, nullptr}, 1, &squares);
+  }
+  void value_of(const void* h, int64_t n, order::moments& m) const {
+    m.count = static_cast<double>(n);
+    of_type().moments(h, 0, n, 1, &m.sum, &m.m2);
+    m.equal = d.dtype == LOCKSTEP_F64 ? equal_elements(h, n, m.sum) : 0;
   }
 
   // body(row, first, last) for leaves of every row, about 64 at a time, on all threads.
@@ -70,5 +85,9 @@ inline size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_
 // softmax.cpp: the kinds of exponentials. workspace: exponential_bytes().
 size_t exponential_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d);
 lockstep_status exponential_rows(const normalize_call& rows, void* workspace);
+
+// normalize_backward.cpp: the gradients of RMS and LAYER. workspace: gradient_bytes().
+size_t gradient_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d);
+void gradients_of_rows(const normalize_call& rows, void* workspace);
 
 }  // namespace lockstep::cpu

@@ -36,7 +36,7 @@ struct prepared_call {
   bool src_span_known = true;          // false: offsets are device memory
   bool dst_dense = true;               // dst has no gaps that a staged copy must preserve
   bool may_alias = false;              // src == dst is allowed
-  side_array sides[4];
+  side_array sides[5];
   int side_count = 0;
   bool empty = false;
   uint32_t reads = 1;  // the LOCKSTEP_BACKEND_READS that a backend must have (backend.h)
@@ -84,13 +84,13 @@ struct array_place {
 // Where the arrays of a call are. Found once a call, because asking the driver is slow.
 struct array_places {
   array_place src, dst, offsets;
-  array_place sides[4];  // as in prepared_call
+  array_place sides[5];  // as in prepared_call
   bool pinned = false;   // the large arrays are page-locked host memory
   // The first array in device or managed memory; its owner is NULL if there is none.
   const array_place& on_device() const {
-    for (const array_place* place : {&src, &dst, &offsets, &sides[0], &sides[1], &sides[2]})
+    for (const array_place* place : {&src, &dst, &offsets, &sides[0], &sides[1], &sides[2], &sides[3]})
       if (place->owner != nullptr) return *place;
-    return sides[3];
+    return sides[4];
   }
 };
 array_places locate(const prepared_call& prepared, const void* src, const void* dst);

@@ -119,8 +119,8 @@ lockstep_status launch(const choice& chosen, const prepared_call& prepared, cons
 // The short way for the CPU on host memory: nothing to copy, and the call is done when it returns.
 bool runs_as_it_stands(const choice& chosen, const array_places& data) {
   if (!chosen.entry->is_cpu()) return false;
-  for (const array_place* place :
-       {&data.src, &data.dst, &data.offsets, &data.sides[0], &data.sides[1], &data.sides[2], &data.sides[3]})
+  for (const array_place* place : {&data.src, &data.dst, &data.offsets, &data.sides[0], &data.sides[1], &data.sides[2],
+                                   &data.sides[3], &data.sides[4]})
     if (place->kind == LOCKSTEP_DEVICE) return false;
   return true;
 }
@@ -172,7 +172,7 @@ class staged_sides {
 
  private:
   const prepared_call& prepared_;
-  std::optional<staged> copies_[4];
+  std::optional<staged> copies_[5];
 };
 }  // namespace
 

@@ -14,7 +14,8 @@ bool is_float(lockstep_dtype dtype) { return dtype >= LOCKSTEP_F16 && dtype <= L
 void require_types(const lockstep_normalize_desc& d) {
   if (!is_normalization(d.kind))
     fail(LOCKSTEP_INVALID_ARGUMENT,
-         "kind is {}; use LOCKSTEP_NORMALIZE_L2, _RMS, _LAYER, _SOFTMAX, _LOG_SOFTMAX, _LOGSUMEXP or _PICKED",
+         "kind is {}; use LOCKSTEP_NORMALIZE_L2, _RMS, _LAYER, _SOFTMAX, _LOG_SOFTMAX, _LOGSUMEXP, _PICKED, "
+         "_RMS_BACKWARD or _LAYER_BACKWARD",
          static_cast<int>(d.kind));
   const normalization_kind& kind = kind_of(d.kind);
   if (!is_float(d.dtype))
@@ -24,6 +25,9 @@ void require_types(const lockstep_normalize_desc& d) {
   if (d.result != d.dtype && (!is_float(d.result) || (d.result == LOCKSTEP_F64 && !wide)))
     fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}; rows of {} become {}F16, BF16 or F32", dtype_text(d.result),
          dtype_text(d.dtype), d.dtype == LOCKSTEP_F64 || wide ? "F64, " : "");
+  if (kind.backward && d.result != d.dtype)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "result is {}; the gradients of rows of {} are {} too", dtype_text(d.result),
+         dtype_text(d.dtype), dtype_text(d.dtype));
   if (d.weight_dtype != d.dtype && d.weight_dtype != LOCKSTEP_F32)
     fail(LOCKSTEP_INVALID_ARGUMENT, "weight_dtype is {}; weight and bias of rows of {} are {}{}",
          dtype_text(d.weight_dtype), dtype_text(d.dtype), dtype_text(d.dtype),
@@ -35,8 +39,16 @@ void require_types(const lockstep_normalize_desc& d) {
          kind.name);
   if (kind.exponential && d.kind != LOCKSTEP_NORMALIZE_PICKED && d.weight != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "weight is {}, but {} has none; set it to NULL", d.weight, kind.name);
-  if (kind.exponential && d.bias != nullptr)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "bias is {}, but {} has none; set it to NULL", d.bias, kind.name);
+  const auto require_none = [&](bool has, const char* name, const void* pointer) {
+    if (!has && pointer != nullptr)
+      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}, but {} has none; set it to NULL", name, pointer, kind.name);
+  };
+  require_none(!kind.exponential && !kind.backward, "bias", d.bias);
+  require_none(!kind.backward, "sum", d.sum);
+  require_none(!kind.backward, "given", d.given);
+  require_none(kind.backward, "gradient", d.gradient);
+  require_none(kind.backward, "weight_gradient", d.weight_gradient);
+  require_none(kind.backward, "bias_gradient", d.bias_gradient);
 }
 
 // Bytes of count rows, whose stride is checked: rows that are written lie apart.
@@ -108,7 +120,7 @@ void prepare_normalize(prepared_call& prepared) {
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
   const normalization_kind& kind = kind_of(d.kind);
   if (kind.exponential) prepared.reads = 4, prepared.needs = format_text("normalize's {}", kind.name);
-  if (d.given != nullptr) prepared.reads = 5, prepared.needs = "normalize's given";
+  if (d.given != nullptr) prepared.reads = 6, prepared.needs = "normalize's given";
   if (d.given != nullptr && d.offsets != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "given is {}, but segments are whole rows; set it to NULL",
          static_cast<const void*>(d.given));
@@ -116,8 +128,11 @@ void prepare_normalize(prepared_call& prepared) {
   require_nonnegative("length", d.length);
   if (kind.one_result && d.length == 0 && d.count != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "length is 0; {} needs rows of 1 element or more", kind.name);
+  if (kind.backward) prepared.reads = 5, prepared.needs = format_text("normalize's {}", kind.name);
   prepared.empty = d.count == 0 || d.length == 0;
   if (prepared.empty) return;
+  if (kind.backward && d.gradient == nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "gradient is NULL; {} needs the gradient of the results, count rows", kind.name);
   const bool picked = d.kind == LOCKSTEP_NORMALIZE_PICKED;
   const size_t bytes = prepared.element_bytes, weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
   const int64_t all[] = {d.count, d.length}, results = kind.one_result ? 1 : d.length;
@@ -129,7 +144,8 @@ void prepare_normalize(prepared_call& prepared) {
   prepared.may_alias = d.result == d.dtype && d.src_stride == d.dst_stride && !kind.one_result;
   const int64_t one[] = {d.length}, packed[] = {1};
   const bool weighed = !picked && d.weight != nullptr;
-  const size_t per_column = weighed || d.bias != nullptr ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
+  const bool of_columns = weighed || d.bias != nullptr || d.weight_gradient != nullptr || d.bias_gradient != nullptr;
+  const size_t per_column = of_columns ? span_bytes("weight", 1, one, packed, weight_bytes) : 0;
   if (picked) {
     add_labels(prepared);
   } else {
@@ -153,9 +169,19 @@ void prepare_normalize(prepared_call& prepared) {
              {"sum", d.sum, span, bytes, 0, true, d.sum_stride == d.src_stride,
               d.sum_stride == d.residual_stride ? residual : -1});
   }
+  if (kind.backward) {
+    ++arrays;
+    const size_t span = rows_span("gradient", "gradient_stride", d, d.length, d.gradient_stride, bytes, false);
+    add_side(prepared, offsetof(lockstep_normalize_desc, gradient), {"gradient", d.gradient, span, bytes});
+    add_side(prepared, offsetof(lockstep_normalize_desc, weight_gradient),
+             {"weight_gradient", d.weight_gradient, per_column, weight_bytes, 0, true});
+    add_side(prepared, offsetof(lockstep_normalize_desc, bias_gradient),
+             {"bias_gradient", d.bias_gradient, per_column, weight_bytes, 0, true});
+  }
   if (total > SIZE_MAX / 2 / (arrays * bytes + prepared.dst_element_bytes))
     fail(LOCKSTEP_INVALID_ARGUMENT, "count * length is {} elements, more than can be moved; use smaller sizes", total);
-  prepared.moved_bytes = total * arrays * bytes + written + per_column * weighed + per_column * (d.bias != nullptr);
+  prepared.moved_bytes = total * arrays * bytes + written + per_column * weighed + per_column * (d.bias != nullptr) +
+                         per_column * (d.weight_gradient != nullptr) + per_column * (d.bias_gradient != nullptr);
 }
 
 }  // namespace lockstep::lib

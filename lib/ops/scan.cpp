@@ -49,7 +49,7 @@ void prepare_before(prepared_call& prepared) {
   if (ordered && d.first % order::leaf != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "first is {}; sums of floats begin at a leaf, give a multiple of {}", d.first,
          order::leaf);
-  prepared.reads = 5, prepared.needs = "scan's before";
+  prepared.reads = 7, prepared.needs = "scan's before";
   if (prepared.empty) return;
   const int64_t subtrees = std::popcount(static_cast<uint64_t>(d.first / order::leaf));
   const bool extreme = kind_of(d.reduction).extreme();

@@ -125,8 +125,8 @@ bool read_times(state& s, source& x, settings& set, values& v, bool may_copy, re
 // rows.cpp: what normalize takes besides its source, and both descriptions. elsewhere: the axes are not the last
 // ones, or do not lie as C can take them; axes[0..inner) hold them.
 struct sides {
-  source weight, bias, residual, labels;
-  array sum;
+  source weight, bias, residual, labels, gradient;
+  array sum, weight_gradient, bias_gradient;
 };
 bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_normalization kind, call& c,
                         bool may_copy, result& temporary, sides& more, bool* elsewhere);

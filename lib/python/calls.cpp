@@ -91,6 +91,8 @@ constexpr keyword summed[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_where};
 constexpr keyword joined[] = {kw_x, kw_axis, kw_dtype, kw_keepdims, kw_where, kw_initial};
 constexpr keyword cut[] = {kw_x, kw_offsets}, cut_sum[] = {kw_x, kw_offsets, kw_dtype};
 constexpr keyword rows[] = {kw_x, kw_axis, kw_weight, kw_bias, kw_eps, kw_residual, kw_residual_out, kw_dtype};
+constexpr keyword backward[] = {kw_x,        kw_gradient,        kw_axis,         kw_weight, kw_eps,
+                                kw_residual, kw_weight_gradient, kw_bias_gradient};
 constexpr keyword exponentials[] = {kw_x, kw_axis, kw_scale, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword one_a_row[] = {kw_x, kw_axis, kw_keepdims, kw_scale, kw_residual, kw_residual_out, kw_dtype};
 constexpr keyword labelled[] = {kw_x,     kw_labels,   kw_axis,         kw_keepdims,
@@ -141,6 +143,8 @@ constexpr operation table[] = {
     row("normalize", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_L2),
     row("rms_norm", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_RMS),
     row("layer_norm", task::normalize, LOCKSTEP_NORMALIZE, rows, 2, 1, LOCKSTEP_NORMALIZE_LAYER),
+    row("rms_norm_backward", task::normalize, LOCKSTEP_NORMALIZE, backward, 3, 2, LOCKSTEP_NORMALIZE_RMS_BACKWARD),
+    row("layer_norm_backward", task::normalize, LOCKSTEP_NORMALIZE, backward, 3, 2, LOCKSTEP_NORMALIZE_LAYER_BACKWARD),
     row("softmax", task::normalize, LOCKSTEP_NORMALIZE, exponentials, 2, 1, LOCKSTEP_NORMALIZE_SOFTMAX),
     row("log_softmax", task::normalize, LOCKSTEP_NORMALIZE, exponentials, 2, 1, LOCKSTEP_NORMALIZE_LOG_SOFTMAX),
     row("logsumexp", task::normalize, LOCKSTEP_NORMALIZE, one_a_row, 2, 1, LOCKSTEP_NORMALIZE_LOGSUMEXP),
@@ -381,11 +385,12 @@ PyObject* plan(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject* key
   const auto read = [&](const source& from, keyword k) {
     return from.copy ? from.copy.get() : from.direct.object ? from.direct.object : or_none(p.v[k]);
   };
-  const ref keep(
-      Py_BuildValue("[OOOOOOO]", read(p.offsets, kw_offsets), p.more ? read(p.more->weight, kw_weight) : Py_None,
-                    p.more ? read(p.more->bias, kw_bias) : Py_None,
-                    p.more ? read(p.more->residual, kw_residual) : Py_None, or_none(p.v[kw_residual_out]),
-                    p.more ? read(p.more->labels, kw_labels) : Py_None, p.other ? read(p.other->y, kw_y) : Py_None));
+  const ref keep(Py_BuildValue(
+      "[OOOOOOOOOO]", read(p.offsets, kw_offsets), p.more ? read(p.more->weight, kw_weight) : Py_None,
+      p.more ? read(p.more->bias, kw_bias) : Py_None, p.more ? read(p.more->residual, kw_residual) : Py_None,
+      or_none(p.v[kw_residual_out]), p.more ? read(p.more->labels, kw_labels) : Py_None,
+      p.other ? read(p.other->y, kw_y) : Py_None, p.more ? read(p.more->gradient, kw_gradient) : Py_None,
+      or_none(p.v[kw_weight_gradient]), or_none(p.v[kw_bias_gradient])));
   return keep ? make_plan(s, p.description, p.set, p.x.direct, keep.get()) : nullptr;
 }
 
@@ -399,7 +404,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   prepared p(*o, set);
   if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
   char text[64];
-  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || p.v[kw_offsets] ||
+  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || p.v[kw_offsets] || p.v[kw_gradient] ||
       (o->what == task::moments && !pair_of(p.description, o->kind)))
     return raise_dtype(s, "%s of %s needs a copy; call it outside jit, or convert x", name,
                        element_name(p.x.use->type, text));

@@ -136,6 +136,74 @@ Examples
 array([-1.732,  0.   ,  0.   ,  1.732,  0.   ,  0.   ])
 )doc",
 
+"rms_norm_backward(x, gradient, axis=-1, *, weight=None, eps=1e-06, residual=None, weight_gradient=None, bias_gradient=None, "
+DOC_SIGNATURE R"doc(The gradients of `rms_norm`: of `x`, and on demand of weight and bias, in one call.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+    What `rms_norm` was given; where that wrote ``residual_out``, give this and no residual.
+gradient : array
+    Of the shape and dtype of `x`: the gradient of the result.
+axis, weight, eps, residual
+    As they were given to `rms_norm`.
+weight_gradient, bias_gradient : array, optional
+    Arrays for the gradients of weight and bias: packed, of the shape of a row, in the dtype of `x` or float32, weight's too. Of an
+    empty `x` they stay as they are.
+)doc" DOC_OTHERS R"doc(Returns
+-------
+array
+    The gradient of `x` (and of the residual), of its shape and dtype; ``out=x`` overwrites it.
+
+Notes
+-----
+Computed in double; sums follow the fixed order, those of weight and bias down the rows: the same bits with any number of threads, on
+CPU and GPU.
+
+Examples
+--------
+>>> x, g = np.array([[1.0, 7.0]]), np.array([[1.0, 0.0]])
+>>> of_weight = np.empty(2)
+>>> ls.rms_norm_backward(x, g, eps=0, weight_gradient=of_weight).round(3)
+array([[ 0.196, -0.028]])
+>>> of_weight.round(3)
+array([0.2, 0. ])
+)doc",
+
+"layer_norm_backward(x, gradient, axis=-1, *, weight=None, eps=1e-05, residual=None, weight_gradient=None, bias_gradient=None, "
+DOC_SIGNATURE R"doc(The gradients of `layer_norm`: of `x`, and on demand of weight and bias, in one call.
+
+Parameters
+----------
+x : array of float16, bfloat16, float32 or float64
+    What `layer_norm` was given; where that wrote ``residual_out``, give this and no residual.
+gradient : array
+    Of the shape and dtype of `x`: the gradient of the result.
+axis, weight, eps, residual
+    As they were given to `layer_norm`.
+weight_gradient, bias_gradient : array, optional
+    Arrays for the gradients of weight and bias: packed, of the shape of a row, in the dtype of `x` or float32, weight's too. Of an
+    empty `x` they stay as they are.
+)doc" DOC_OTHERS R"doc(Returns
+-------
+array
+    The gradient of `x` (and of the residual), of its shape and dtype; ``out=x`` overwrites it.
+
+Notes
+-----
+Computed in double; sums follow the fixed order, those of weight and bias down the rows: the same bits with any number of threads, on
+CPU and GPU.
+
+Examples
+--------
+>>> x, g = np.array([[1.0, 2.0, 6.0]]), np.array([[1.0, 1.0, 0.0]])
+>>> of_weight = np.empty(3)
+>>> ls.layer_norm_backward(x, g, eps=0, weight_gradient=of_weight).round(3)
+array([[-0.044,  0.055, -0.011]])
+>>> of_weight.round(3)
+array([-0.926, -0.463,  0.   ])
+)doc",
+
 "softmax(x, axis=-1, *, scale=1.0, residual=None, residual_out=None, dtype=None, "
 DOC_SIGNATURE R"doc(Exponentials of each row divided by their sum, as torch.softmax, with the same bits on every machine.
 

@@ -73,7 +73,7 @@ void raise_of_group(state& s, lockstep_status status, const calls_of_op& of) {
 }
 
 bool group_of_calls::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  if (which.what == task::moments)
+  if (which.what == task::moments || which.own[1] == kw_gradient)
     return raise(s, LOCKSTEP_UNSUPPORTED, "there is no group of %s; call the function on each array", which.name),
            false;
   prepared p(which, set);

@@ -95,6 +95,47 @@ bool read_residual(state& s, values& v, settings& set, const array& x, int inner
   return true;
 }
 
+// Where the gradient of weight or bias goes: as long as a row, packed.
+bool read_column_out(state& s, PyObject* object, const char* name, settings& set, const array& x, int inner, array& to,
+                     lockstep_dtype* dtype, void** data) {
+  if (!object) return true;
+  if (!import_array(s, object, name, true, x.on_device() ? x.stream : set.stream, to) || !same_device(s, x, to, name) ||
+      !same_shape(s, x, x.rank - inner, to, name, "a row of x"))
+    return false;
+  set.wait |= to.elsewhere;
+  const lockstep_dtype own = dtype_of(to.type);
+  char have[64], want[64];
+  if (own != dtype_of(x.type) && own != LOCKSTEP_F32)
+    return raise_dtype(s, "%s holds %s; give %s or float32", name, element_name(to.type, have),
+                       element_name(x.type, want)),
+           false;
+  if (*dtype && own != *dtype)
+    return raise_dtype(s, "%s holds %s, weight or the other gradient %s; give all of one dtype", name, dtype_name(own),
+                       dtype_name(*dtype)),
+           false;
+  if (!to.plain || !is_packed(to))
+    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s is not packed; give an array in C order", name), false;
+  *dtype = own;
+  *data = to.data;
+  return true;
+}
+
+// What the kinds *_BACKWARD have besides.
+bool read_gradients(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, sides& more,
+                    lockstep_normalize_desc& d) {
+  source& from = more.gradient;
+  if (!read_source(s, v[kw_gradient], "gradient", set, from) || !like_x(s, x, *from.use, "gradient")) return false;
+  const bool lies_well = rows_of(*from.use, inner, &d.gradient_stride);
+  if (!may_copy && (from.use != &from.direct || !lies_well)) return no_copy(s, "the rows of gradient do not lie so");
+  if (!lies_well && (!make_packed(s, from, set, "gradient") || !rows_of(*from.use, inner, &d.gradient_stride)))
+    return false;
+  d.gradient = from.use->data;
+  return read_column_out(s, v[kw_weight_gradient], "weight_gradient", set, x, inner, more.weight_gradient,
+                         &d.weight_dtype, &d.weight_gradient) &&
+         read_column_out(s, v[kw_bias_gradient], "bias_gradient", set, x, inner, more.bias_gradient, &d.weight_dtype,
+                         &d.bias_gradient);
+}
+
 // Those of PICKED: of x's shape without the axes of a row.
 bool read_labels(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, source& to,
                  lockstep_normalize_desc& d) {
@@ -151,7 +192,9 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   d.kind = kind;
   d.dtype = d.result = dtype;
   const lib::normalization_kind& which = lib::kind_of(kind);
-  d.eps = kind == LOCKSTEP_NORMALIZE_L2 ? 1e-12 : kind == LOCKSTEP_NORMALIZE_RMS ? 1e-6 : 1e-5;
+  d.eps = kind == LOCKSTEP_NORMALIZE_L2                                               ? 1e-12
+          : kind == LOCKSTEP_NORMALIZE_RMS || kind == LOCKSTEP_NORMALIZE_RMS_BACKWARD ? 1e-6
+                                                                                      : 1e-5;
   if (which.exponential) d.scale = 1;
   if (!read_double(s, v[kw_eps], "eps", &d.eps) || !read_double(s, v[kw_scale], "scale", &d.scale) ||
       !read_result(s, v[kw_dtype], {which.one_result ? LOCKSTEP_F64 : dtype, floats_of_32 | floats_of_16}, &d.result))
@@ -166,6 +209,7 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   if (!read_column(s, v[kw_weight], "weight", set, a, c.inner, may_copy, more.weight, &d.weight_dtype, &d.weight) ||
       !read_column(s, v[kw_bias], "bias", set, a, c.inner, may_copy, more.bias, &d.weight_dtype, &d.bias) ||
       !read_residual(s, v, set, a, c.inner, may_copy, more, d) ||
+      (which.backward && !read_gradients(s, v, set, a, c.inner, may_copy, more, d)) ||
       (v[kw_labels] && !read_labels(s, v, set, a, c.inner, may_copy, more.labels, d)))
     return false;
   if (!d.weight_dtype) d.weight_dtype = dtype;

@@ -89,6 +89,9 @@ enum keyword : int {
   kw_initial,
   kw_labels,
   kw_times,
+  kw_gradient,
+  kw_weight_gradient,
+  kw_bias_gradient,
   kw_count
 };
 extern const char* const keyword_names[kw_count];

@@ -67,6 +67,9 @@ struct normalize_plan : operation {
     about.add("desc->eps or scale (its bits)", std::bit_cast<int64_t>(d.eps));
     about.add("arrays", arrays);
     require_taken([&](lockstep_context* cpu) { return lockstep_normalize(cpu, &d, nullptr, nullptr, nullptr); });
+    if (kind().backward)
+      fail(LOCKSTEP_UNSUPPORTED, "kind is {}, which takes whole rows; call lockstep_normalize on a rank that has them",
+           kind().name);
     constexpr uint32_t all = LOCKSTEP_RANKS_WEIGHT | LOCKSTEP_RANKS_BIAS | LOCKSTEP_RANKS_RESIDUAL;
     if ((arrays & ~all) != 0)
       fail(LOCKSTEP_INVALID_ARGUMENT, "arrays is {:#x}; give LOCKSTEP_RANKS_WEIGHT (1), _BIAS (2) and _RESIDUAL (4)",

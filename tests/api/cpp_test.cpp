@@ -247,6 +247,18 @@ TEST_F(Cpp, Normalize) {
   refused({.residual = five}, "residual has 5");
   refused({.residual = residual, .sum = five}, "sum has 5");
   refused({.sum = sum}, "residual is NULL");
+  // Rows (3, 4) and (6, 8) of RMS 5 / sqrt(2) and 10 / sqrt(2): t is (3, 4) * sqrt(2) / 5 for both.
+  const list<double> h = {3, 4, 6, 8}, g = {4, -3, 8, -6};  // at right angles to t
+  list<double> of_rows(4), of_weight(2), of_bias(2);
+  lockstep::normalize<double>(c, LOCKSTEP_NORMALIZE_RMS_BACKWARD, h, of_rows, 2, 2, 0,
+                              {.gradient = g, .weight_gradient = of_weight, .bias_gradient = of_bias});
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(of_rows[i], g[i] * std::sqrt(2) / (i < 2 ? 5 : 10), 1e-12);
+  EXPECT_NEAR(of_weight[0], 12 * 3 * std::sqrt(2) / 5, 1e-12);
+  EXPECT_NEAR(of_weight[1], -9 * 4 * std::sqrt(2) / 5, 1e-12);
+  EXPECT_EQ(of_bias, (list<double>{12, -9}));
+  refused({.gradient = five}, "gradient has 5");
+  refused({.weight_gradient = five}, "weight_gradient has 5");
+  refused({.bias_gradient = five}, "bias_gradient has 5");
   const std::vector<float> logits{0, 2000, 0, 1, 1, 1};
   lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_SOFTMAX, logits, dst, 2, 3, 1);
   EXPECT_EQ(dst, (std::vector<float>{0, 1, 0, 1 / 3.0f, 1 / 3.0f, 1 / 3.0f}));

@@ -32,6 +32,9 @@ lockstep_normalize_desc with_sides(const test_case& c) {
   d.weight = c.weight.empty() ? nullptr : c.weight.data();
   d.bias = c.bias.empty() ? nullptr : c.bias.data();
   d.residual = c.residual.empty() ? nullptr : c.residual.data();
+  d.gradient = c.gradient.empty() ? nullptr : c.gradient.data();
+  d.weight_gradient = c.weight_gradient.empty() ? nullptr : c.weight_gradient.data();
+  d.bias_gradient = c.bias_gradient.empty() ? nullptr : c.bias_gradient.data();
   return d;
 }
 
@@ -157,6 +160,9 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
       if (d.bias != nullptr && beside.bias != nullptr) d.bias = beside.bias;
       if (d.residual != nullptr && beside.residual != nullptr) d.residual = beside.residual;
       d.offsets = c.offsets.empty() ? nullptr : beside.offsets;
+      if (d.gradient != nullptr && beside.gradient != nullptr) d.gradient = beside.gradient;
+      if (d.weight_gradient != nullptr && beside.weight_gradient != nullptr) d.weight_gradient = beside.weight_gradient;
+      if (d.bias_gradient != nullptr && beside.bias_gradient != nullptr) d.bias_gradient = beside.bias_gradient;
       return use(&d);
     }
     case LOCKSTEP_SCAN: {

@@ -66,9 +66,12 @@ struct test_case {
   lockstep_convert_desc convert{};
   lockstep_map_desc map{};
   std::vector<unsigned char> weight, bias, residual;  // of a normalization; empty where there is none
-  std::vector<unsigned char> other;                   // of sums of two arrays, of map with times
-  std::vector<int64_t> offsets;                       // of a segmented reduction
-  std::vector<double> coefficients;                   // of a stencil, in the case's form
+  std::vector<unsigned char> gradient;                // of its kinds *_BACKWARD
+  // Of these too: where a call writes the gradients, empty where they are not wanted.
+  mutable std::vector<unsigned char> weight_gradient, bias_gradient;
+  std::vector<unsigned char> other;  // of sums of two arrays, of map with times
+  std::vector<int64_t> offsets;      // of a segmented reduction
+  std::vector<double> coefficients;  // of a stencil, in the case's form
 
   view src, dst;
   int dtype = 0;  // lockstep_dtype of src's elements; 0 for bits that are only moved
@@ -122,7 +125,8 @@ std::vector<std::string> list_map(level depth);
 // Where a call finds its arrays besides src and dst, if it has them; NULL but for offsets: in the case itself.
 struct arrays_beside {
   const int64_t* offsets;
-  const void *weight = nullptr, *bias = nullptr, *residual = nullptr, *other = nullptr;
+  const void *weight = nullptr, *bias = nullptr, *residual = nullptr, *other = nullptr, *gradient = nullptr;
+  void *weight_gradient = nullptr, *bias_gradient = nullptr;
   arrays_beside(const int64_t* at) : offsets(at) {}
 };
 
@@ -157,7 +161,7 @@ struct expectation {
 };
 expectation oracle(const test_case& c, const unsigned char* src, unsigned char* dst);
 
-// c.normalize with the case's weight, bias and residual.
+// c.normalize with the case's weight, bias, residual and gradients.
 lockstep_normalize_desc with_sides(const test_case& c);
 void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst);
 void oracle_convert(const test_case& c, const unsigned char* src, unsigned char* dst);

@@ -138,7 +138,8 @@ void each_reduction_of_axes(const visitor& visit) {
 }
 
 void each_normalization(const combination_memory& at, const visitor& visit) {
-  const char* const kinds[] = {"l2", "rms", "layer", "softmax", "log_softmax", "logsumexp", "picked"};
+  const char* const kinds[] = {"l2",        "rms",    "layer",        "softmax",       "log_softmax",
+                               "logsumexp", "picked", "rms_backward", "layer_backward"};
   for (int k = 0; k < LOCKSTEP_NORMALIZATION_COUNT; ++k)
     each_dtype([&](lockstep_dtype dtype) {
       each_dtype([&](lockstep_dtype result) {
@@ -155,7 +156,13 @@ void each_normalization(const combination_memory& at, const visitor& visit) {
                 if (beside == 1 || beside == 3) d.weight = at.other;
                 if (beside == 2 || beside == 3) d.bias = at.bias;
                 if (beside >= 4) d.residual = at.residual, d.residual_stride = d.src_stride;
-                if (beside == 5) d.sum = at.sum, d.sum_stride = d.src_stride + 3;
+                if (k > LOCKSTEP_NORMALIZE_PICKED) {
+                  d.gradient = at.residual;
+                  if (beside == 5 || beside == 1) d.weight_gradient = at.sum;
+                  if (beside == 4) d.bias_gradient = at.sum;
+                } else if (beside == 5) {
+                  d.sum = at.sum, d.sum_stride = d.src_stride + 3;
+                }
                 const char* const names[] = {"", "/weight", "/bias", "/weight/bias", "/residual", "/residual/sum"};
                 visit({LOCKSTEP_NORMALIZE,
                        std::string(kinds[k]) + "/" + name_of(dtype) + "/" + name_of(result) + "/" + name_of(weights) +

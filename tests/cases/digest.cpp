@@ -245,6 +245,17 @@ constexpr const char* functions[] = {
     "map/softplus/f32/f16/9x20x21/perm1,0,2/special/seed11",
 };
 
+constexpr const char* gradients[] = {
+    "normalize/rms_backward/f16/300x700/weight/of_weight/seed11",
+    "normalize/rms_backward/bf16/2100x64/weight/f32weight/of_weight/seed11",
+    "normalize/rms_backward/f32/5x20481/of_weight/of_bias/seed11",
+    "normalize/rms_backward/f64/130x129/weight/of_weight/of_bias/inplace/seed11",
+    "normalize/layer_backward/f16/70x2100/special/of_weight/of_bias/seed11",
+    "normalize/layer_backward/bf16/4100x33/weight/of_weight/of_bias/seed11",
+    "normalize/layer_backward/f32/200x1000/residual/weight/of_weight/of_bias/seed11",
+    "normalize/layer_backward/f64/40x9001/weight/of_bias/seed11",
+};
+
 constexpr const char* products[] = {
     "map/silu/f32/f32/10000/perm0/times/seed11",           "map/silu/bf16/bf16/70x90/perm1,0/times/special/seed11",
     "map/gelu/f16/f32/4001/perm0/times/special/seed11",    "map/gelu_tanh/f32/bf16/9x20x21/perm1,0,2/times/seed11",
@@ -264,6 +275,7 @@ std::span<const char* const> names_of(cases_of list) {
     case cases_of::more_reductions: return more_reductions;
     case cases_of::map: return functions;
     case cases_of::times: return products;
+    case cases_of::gradients: return gradients;
     default: return fixed;
   }
 }
@@ -298,6 +310,7 @@ std::string digest_by(const caller& make, cases_of list) {
     sum.add(name, std::char_traits<char>::length(name));
     sum.add(&number, 1);
     sum.add(dst.data(), dst.size());
+    for (const auto* written : {&c.weight_gradient, &c.bias_gradient}) sum.add(written->data(), written->size());
   }
   return format_text("lockstep-digest order{} {:016x}", LOCKSTEP_ORDER_1, sum.sum());
 }

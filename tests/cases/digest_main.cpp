@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     const cases_of of = list == "more_types"        ? cases_of::more_types
                         : list == "normalize"       ? cases_of::normalize
                         : list == "softmax"         ? cases_of::softmax
+                        : list == "gradients"       ? cases_of::gradients
                         : list == "digest"          ? cases_of::digest
                         : list == "scan"            ? cases_of::scan
                         : list == "sums"            ? cases_of::sums

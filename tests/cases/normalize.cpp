@@ -1,5 +1,6 @@
 // normalize.cpp - cases normalize/<kind>/<dtype>/<rows>x<cols>[/ld<src>,<dst>][/to_<result>][/weight][/bias]
-// [/residual][/f32weight][/eps<k>][/by_<scale>]; eps is 10^-k, or 0 where k is 0. Of exponentials also
+// [/residual][/f32weight][/eps<k>][/by_<scale>]; eps is 10^-k, or 0 where k is 0. Gradients, of
+// the kinds *_backward: [/of_weight][/of_bias]. Of exponentials also
 // normalize/<kind>/<dtype>/<layout>/<segments>x<length>[/first<k>], the segments of sequences.cpp.
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,8 @@
 
 namespace lockstep::cases {
 namespace {
-constexpr const char* kinds[] = {"l2", "rms", "layer", "softmax", "log_softmax", "logsumexp", "picked"};
+constexpr const char* kinds[] = {"l2",        "rms",    "layer",        "softmax",       "log_softmax",
+                                 "logsumexp", "picked", "rms_backward", "layer_backward"};
 constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64"};
 constexpr const char* results[] = {"", "to_f16", "to_bf16", "to_f32", "to_f64"};
 constexpr const char* layouts[] = {"even", "mixed", "nonempty", "lopsided"};
@@ -51,7 +53,10 @@ void parse_normalize(tokens& in, test_case& c) {
   const bool weight = in.flag("weight"), bias = in.flag("bias"), residual = in.flag("residual");
   const bool f32_weight = in.flag("f32weight");
   const int64_t eps = in.number("eps", 5, 0, 300);
-  const bool exponential = kind >= LOCKSTEP_NORMALIZE_SOFTMAX, one_result = kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP;
+  const bool backward = kind > LOCKSTEP_NORMALIZE_PICKED, exponential = kind >= LOCKSTEP_NORMALIZE_SOFTMAX && !backward;
+  const bool one_result = exponential && kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP;
+  const bool of_weight = backward && in.flag("of_weight"), of_bias = backward && in.flag("of_bias");
+  if (backward && bias) in.refuse("gradients do not depend on a bias");
   const int scale = exponential ? in.one_of(scales) : 0;
   if (exponential && (weight || bias)) in.refuse("this kind has no weight and no bias");
   const int layout = exponential ? in.one_of(layouts) : -1;
@@ -78,6 +83,7 @@ void parse_normalize(tokens& in, test_case& c) {
   if (result == 4 && dtype != LOCKSTEP_F64 && !one_result) in.refuse("rows of this type have no f64 results");
   if (result > 0) d.result = static_cast<lockstep_dtype>(result);
   if (f32_weight) d.weight_dtype = LOCKSTEP_F32;
+  if (backward && d.result != d.dtype) in.refuse("gradients have the type of the rows");
   if (c.in_place && (d.result != d.dtype || d.src_stride != d.dst_stride || one_result))
     in.refuse("it cannot be in place");
   c.dtype = dtype;
@@ -107,8 +113,17 @@ void parse_normalize(tokens& in, test_case& c) {
     d.residual_stride = size[1] + size[0] % 3;
     c.residual = side(c, dtype, size[0], size[1], d.residual_stride, 3);
   }
+  if (backward) {
+    d.gradient_stride = size[1] + size[0] % 2;
+    c.gradient = side(c, dtype, size[0], size[1], d.gradient_stride, 4);
+    const size_t column = static_cast<size_t>(size[1]) * lockstep_dtype_bytes(d.weight_dtype);
+    const bool any = size[0] != 0;
+    if (of_weight && any) c.weight_gradient.resize(column);
+    if (of_bias && any) c.bias_gradient.resize(column);
+  }
   std::string what = weight && bias ? "weight_bias" : weight ? "weight" : bias ? "bias" : "";
   if (residual) what += what.empty() ? "residual" : "_residual";
+  if (of_weight || of_bias) what = of_weight && of_bias ? "of_both" : of_weight ? "of_weight" : "of_bias";
   if (scale > 0 && what.empty() && result < 1) what = "scaled";
   if (layout >= 0) what = "segments";
   if (what.empty()) what = result > 0 ? results[result] : c.in_place ? "in_place" : "plain";
@@ -123,11 +138,13 @@ std::vector<std::string> list_normalize(level depth) {
   std::vector<std::string> names;
   for (const std::string kind : kinds)
     for (const char* dtype : {"f16", "bf16", "f32", "f64"}) {
-      const bool exponential = kind.size() > 5, one_result = kind == "logsumexp" || kind == "picked";
+      const bool backward = kind.ends_with("_backward"), exponential = kind.size() > 5 && !backward;
+      const bool one_result = kind == "logsumexp" || kind == "picked";
       const auto add = [&](const std::string& rest) {
         const std::string name = "normalize/" + kind + "/" + dtype + "/" + rest;
         const auto has = [&](const char* part) { return has_word(rest, part); };
         if (exponential && (has("weight") || has("bias") || has("eps"))) return;
+        if (backward && (has("bias") || has("to_"))) return;
         if (one_result && (has("inplace") || has("x0") || has("ld"))) return;
         names.push_back(name);
       };
@@ -188,6 +205,45 @@ std::vector<std::string> list_normalize(level depth) {
       if (kind == "layer" && dtype == std::string("f64"))
         for (const char* shape : {"9x3", "70x50", "5x999", "3x3001", "1x70001", "3x2049/residual", "4x300/weight/bias"})
           for (const char* what : {"/equal", "/equal/eps0", "/nearly", "/nearly/eps0"}) add(std::string(shape) + what);
+      if (backward) {
+        // Rows around a lane, a leaf and trees of columns with odd ones out; columns around parts.
+        for (const char* rest : {"1x1/of_weight/of_bias",
+                                 "127x33/of_weight/of_bias/weight",
+                                 "128x32/of_weight",
+                                 "129x31/of_bias",
+                                 "300x70/of_weight/of_bias/weight/off1,3",
+                                 "2047x9/of_weight/weight",
+                                 "2048x8/of_weight/of_bias",
+                                 "2049x7/of_weight/of_bias",
+                                 "4097x5/of_weight/of_bias/weight/f32weight",
+                                 "10241x3/of_weight/of_bias",
+                                 "5x8193/of_weight/of_bias/weight",
+                                 "3x20481/of_weight/of_bias/weight/off1",
+                                 "1x70001/of_weight/of_bias",
+                                 "40x700/of_weight/of_bias/weight/inplace",
+                                 "17x9001/of_weight/inplace/ld9003",
+                                 "33x100/of_bias/ld103,107",
+                                 "9x4100/residual/of_weight/of_bias/weight",
+                                 "7x9001/residual/of_weight/of_bias/weight/inplace",
+                                 "40x300/special/of_weight/of_bias",
+                                 "200x130/wide/of_weight/of_bias/weight",
+                                 "50x70/one_nan/of_weight",
+                                 "150x66/zeros/eps0/of_weight/of_bias",
+                                 "700x64/positive/of_weight/of_bias/f32weight",
+                                 "0x5/of_weight"})
+          names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
+        // One row's mean is exact where its elements are equal: in a group of threads, in a block, in leaves.
+        if (kind == "layer_backward" && dtype == std::string("f64"))
+          for (const char* shape : {"9x3", "70x50", "9x300/weight", "5x999", "3x2049/residual", "5x3001/weight",
+                                    "3x4097", "2x70001", "1x9001/residual"})
+            for (const char* what : {"/equal", "/equal/eps0", "/nearly", "/nearly/eps0"})
+              names.push_back("normalize/" + kind + "/" + dtype + "/" + shape + what + "/of_weight/of_bias");
+        if (depth == level::full)
+          for (const char* rest : {"3000x768/weight/of_weight/of_bias", "300x4096/weight/of_weight",
+                                   "64x16384/residual/weight/of_weight/of_bias", "1x1000001/of_weight/of_bias",
+                                   "20000x64/of_weight/of_bias/weight", "40000x9/of_weight/of_bias"})
+            names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
+      }
       if (exponential) {
         for (const char* rest : {"3x700/by_third", "9x33/by_minus_7", "5x3000/by_2p9", "4x9001/by_third", "3x8192",
                                  "2x8193", "5x700/special/by_minus_7", "7x5/special/by_third", "9x130/finite/by_third",

@@ -183,10 +183,74 @@ void oracle_moments(const std::vector<double>& x, bool f64, double& mean, double
   mean = x[0], squares = 0;
 }
 
+namespace {
+
+// ---- gradients ----------------------------------------------------------------
+// The sum of products in order, by levels as everything here.
+double of_products(const row& x, const row& y) {
+  std::vector<double> level;
+  for (size_t begin = 0; begin < x.size(); begin += 2048) {
+    std::array<double, 128> lane;
+    lane.fill(-0.0);
+    for (size_t i = begin; i < std::min(x.size(), begin + 2048); ++i)
+      lane[(i - begin) % 128] = std::fma(x[i], y[i], lane[(i - begin) % 128]);
+    level.push_back(of_lanes(lane));
+  }
+  for (; level.size() > 1;) {
+    std::vector<double> above;
+    for (size_t i = 0; i + 1 < level.size(); i += 2) above.push_back(level[i] + level[i + 1]);
+    if (level.size() % 2 == 1) above.push_back(level.back());
+    level = above;
+  }
+  return level[0];
+}
+
+struct rows_of_gradients {
+  std::vector<row> g, t;
+};
+// One row of dst; g and t go to columns.
+void of_gradients(const test_case& c, int64_t r, const row& h, rows_of_gradients& all, unsigned char* dst) {
+  const lockstep_normalize_desc& d = c.normalize;
+  const bool layer = d.kind == LOCKSTEP_NORMALIZE_LAYER_BACKWARD;
+  const auto n = static_cast<double>(d.length);
+  double mean = 0, squares = 0;
+  if (layer)
+    oracle_moments(h, d.dtype == LOCKSTEP_F64, mean, squares);
+  else
+    squares = pieces(h, false).squares;
+  const double scale = 1.0 / std::sqrt(squares / n + d.eps);
+  row g, t, u, off;
+  for (size_t i = 0; i < h.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    g.push_back(type_of(d.dtype).load(c.gradient.data(), r * d.gradient_stride + at));
+    u.push_back(c.weight.empty() ? g[i] : g[i] * type_of(d.weight_dtype).load(c.weight.data(), at));
+    t.push_back((h[i] - mean) * scale);
+    off.push_back(layer ? h[i] - h[0] : h[i]);
+  }
+  const double all_u = layer ? pieces(u, false).sum : 0, products = of_products(u, off);
+  const double b = (layer ? std::fma(h[0] - mean, all_u, products) : products) * scale / n, a = all_u / n;
+  for (size_t i = 0; i < h.size(); ++i)
+    type_of(d.result).store(dst, r * d.dst_stride + static_cast<int64_t>(i), std::fma(-t[i], b, u[i] - a) * scale);
+  all.g.push_back(g), all.t.push_back(t);
+}
+void of_columns(const test_case& c, const rows_of_gradients& all) {
+  const type to = type_of(c.normalize.weight_dtype);
+  for (size_t i = 0; i < static_cast<size_t>(c.normalize.length) && !all.g.empty(); ++i) {
+    row g, t;
+    for (size_t r = 0; r < all.g.size(); ++r) g.push_back(all.g[r][i]), t.push_back(all.t[r][i]);
+    const auto at = static_cast<int64_t>(i);
+    if (!c.weight_gradient.empty()) to.store(c.weight_gradient.data(), at, of_products(g, t));
+    if (!c.bias_gradient.empty()) to.store(c.bias_gradient.data(), at, pieces(g, false).sum);
+  }
+}
+
+}  // namespace
+
 void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst) {
   const lockstep_normalize_desc& d = c.normalize;
   const type from = type_of(d.dtype), to = type_of(d.result), weighs = type_of(d.weight_dtype);
   const bool f64 = d.dtype == LOCKSTEP_F64, segments = !c.offsets.empty();
+  rows_of_gradients gradients;
   for (int64_t r = 0; r < d.count; ++r) {
     const int64_t begin = segments ? c.offsets[static_cast<size_t>(r)] : r * d.src_stride;
     const int64_t length = segments ? c.offsets[static_cast<size_t>(r) + 1] - begin : d.length;
@@ -203,6 +267,10 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
       unsigned char rounded[8];
       from.store(rounded, 0, element + from.load(c.residual.data(), r * d.residual_stride + i));
       element = from.load(rounded, 0);
+    }
+    if (d.kind > LOCKSTEP_NORMALIZE_PICKED) {
+      of_gradients(c, r, h, gradients, dst);
+      continue;
     }
     if (d.kind >= LOCKSTEP_NORMALIZE_SOFTMAX) {
       int64_t label = 0;
@@ -235,6 +303,7 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
       to.store(dst, r * d.dst_stride + i, y);
     }
   }
+  of_columns(c, gradients);
 }
 
 }  // namespace lockstep::cases

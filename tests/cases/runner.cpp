@@ -177,6 +177,7 @@ subject::subject(test_case of) : c(std::move(of)), src(c.src.span_bytes()), befo
     poison(before.data(), before.size(), c.dst.element_bytes, c.seed + 1);
   after = before;
   want = oracle(c, src.data(), after.data());
+  weight_gradient = c.weight_gradient, bias_gradient = c.bias_gradient;
 }
 
 lockstep_context* runner::context_of(const target& t) {
@@ -220,10 +221,11 @@ outcome runner::run(const subject& s, const target& t) {
     copy(p.host - p.before, p.call - p.before, p.before + p.span + p.behind);
   };
   arrays_beside beside = c.offsets.data();
+  for (auto* written : {&c.weight_gradient, &c.bias_gradient}) poison(written->data(), written->size(), 1, c.seed);
   if (t.where == place::device || t.where == place::mixed) upload(src, "src", c.src_shift, c.src.element_bytes);
   if (t.where == place::device) {
     upload(dst, "dst", c.dst_shift, c.dst.element_bytes);
-    const auto beside_on_device = [&](const auto& values, const char* use) -> const void* {
+    const auto beside_on_device = [&](const auto& values, const char* use) -> void* {
       if (values.empty()) return nullptr;
       const size_t bytes = values.size() * sizeof values[0];
       unsigned char* there = buffers_->on_device(context, t.backend, use, bytes);
@@ -235,6 +237,9 @@ outcome runner::run(const subject& s, const target& t) {
     beside.bias = beside_on_device(c.bias, "bias");
     beside.residual = beside_on_device(c.residual, "residual");
     beside.other = beside_on_device(c.other, "other");
+    beside.gradient = beside_on_device(c.gradient, "gradient");
+    beside.weight_gradient = beside_on_device(c.weight_gradient, "weight_gradient");
+    beside.bias_gradient = beside_on_device(c.bias_gradient, "bias_gradient");
   }
   if (c.in_place) src.call = dst.call;
   // Nothing is touched: a pointer need not be there.
@@ -293,6 +298,13 @@ outcome runner::run(const subject& s, const target& t) {
     copy(dst.call - dst.before, dst.host - dst.before, dst.before + dst.span + dst.behind);
   if ((t.where == place::device || t.where == place::mixed) && !c.in_place && src.call != nullptr)
     copy(src.call - src.before, src.host - src.before, src.before + src.span + src.behind);
+  const auto compare = [&](std::vector<unsigned char>& got, const void* there, const std::vector<unsigned char>& want,
+                           const char* name) {
+    if (there != nullptr) copy(static_cast<const unsigned char*>(there), got.data(), got.size());
+    if (status == LOCKSTEP_OK && got != want) o.text += format_text("{} differs; ", name);
+  };
+  compare(c.weight_gradient, beside.weight_gradient, s.weight_gradient, "weight_gradient");
+  compare(c.bias_gradient, beside.bias_gradient, s.bias_gradient, "bias_gradient");
   o.text += src.damage("src") + dst.damage("dst");
   if (src.span != 0 && std::memcmp(src.host, s.src.data(), src.span) != 0) o.text += "src was changed; ";
   o.text += t.own_order ? outside_bound(s, dst.host) : difference(s, dst.host);

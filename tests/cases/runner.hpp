@@ -53,7 +53,8 @@ struct outcome {
 // A case with its buffers' contents and what must come out.
 struct subject {
   test_case c;
-  std::vector<unsigned char> src, before, after;  // dst's bytes before and after the call
+  std::vector<unsigned char> src, before, after;              // dst's bytes before and after the call
+  std::vector<unsigned char> weight_gradient, bias_gradient;  // afterwards, where a call writes them
   expectation want;
   explicit subject(test_case of);
 };
@@ -121,7 +122,8 @@ enum class cases_of {
   more_reductions,
   map,
   softmax,
-  digest
+  digest,
+  gradients
 };
 std::string digest(const std::string& backend, const std::string& isa = "", int threads = 0,
                    cases_of list = cases_of::order1);

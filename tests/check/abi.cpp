@@ -432,6 +432,18 @@ TEST_F(Abi, Normalize) {
   softmax("no labels", LOCKSTEP_NORMALIZE_PICKED, [](D&) {}, {"labels is NULL", "one per row"});
   static const int64_t labels[] = {0, 7, 8, -1};
   softmax("labels", LOCKSTEP_NORMALIZE_PICKED, [](D& d) { d.labels = labels; }, {"labels[2] is 8", "0 to 7"});
+  const auto backward = [&](const char* what, const std::function<void(D&)>& change,
+                            std::initializer_list<const char*> fragments) {
+    n(
+        what, [&](D& d) { d.kind = LOCKSTEP_NORMALIZE_LAYER_BACKWARD, d.gradient = src_bytes, change(d); }, fragments);
+  };
+  backward("no gradient", [](D& d) { d.gradient = nullptr; }, {"gradient is NULL", "count rows"});
+  backward("bias", [](D& d) { d.bias = src_bytes; }, {"bias is 0x", "LAYER_BACKWARD has none"});
+  backward("sum", [](D& d) { d.sum = d.bias_gradient = dst_bytes + 512; }, {"sum is 0x", "has none"});
+  static const double pairs[16] = {};
+  backward("given", [](D& d) { d.given = pairs; }, {"given is 0x", "has none"});
+  backward("result", [](D& d) { d.result = LOCKSTEP_BF16; }, {"result is BF16", "are F32 too"});
+  backward("eps", [](D& d) { d.eps = -1; }, {"eps is -1"});
   softmax("empty", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.length = 0; }, {"length is 0", "1 element or more"});
   softmax("stride", LOCKSTEP_NORMALIZE_LOGSUMEXP, [](D& d) { d.dst_stride = 0; }, {"dst_stride is 0", "1 or more"});
   static const int64_t cuts[] = {0, 3, 3, 8, 7}, late[] = {0, 2, 5, 6, 7};

@@ -72,6 +72,9 @@ bytes described(const combination& c, size_t size, const arrays& to, bool device
     move(offsetof(lockstep_normalize_desc, bias), to[arrays::bias]);
     move(offsetof(lockstep_normalize_desc, residual), to[arrays::residual]);
     move(offsetof(lockstep_normalize_desc, sum), to[arrays::sum]);
+    move(offsetof(lockstep_normalize_desc, gradient), to[arrays::residual]);
+    move(offsetof(lockstep_normalize_desc, weight_gradient), to[arrays::sum]);
+    move(offsetof(lockstep_normalize_desc, bias_gradient), to[arrays::sum]);
   }
   const bool segments =
       c.op == LOCKSTEP_REDUCE || c.op == LOCKSTEP_SQUARE_SUM || c.op == LOCKSTEP_SCAN || c.op == LOCKSTEP_SUMS;

@@ -93,6 +93,16 @@ auto normalized(const change<normalize_desc>& c, const void* from = src, void* t
     return lockstep_normalize(m.context, &d, from, to, &m.options);
   };
 }
+// Gradients of nothing, which are 0.
+auto backward(const change<normalize_desc>& c) {
+  return [=](made& m) {
+    static const double none[6] = {};
+    auto d = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_RMS_BACKWARD, LOCKSTEP_F64, 2, 3, 1e-5);
+    d.gradient = none;
+    c(d);
+    return lockstep_normalize(m.context, &d, src, dst, &m.options);
+  };
+}
 auto scanned(const change<scan_desc>& c, const void* from = src, void* to = dst) {
   return [=](made& m) {
     auto d = lockstep_scan_rows(LOCKSTEP_SUM, LOCKSTEP_F64, 2, 3, 3);
@@ -213,6 +223,9 @@ auto scaled(std::vector<double> of, double by = 1.0 / 64) {
     for (const double value : of) values.push_back(value != value ? -1.0 : value * by);
     return values;
   };
+}
+auto zeros(size_t count) {
+  return [=] { return std::vector<double>(count, 0.0); };
 }
 const auto untouched = [] { return std::vector<double>(512, -1.0); };
 const auto transposed_2x3 = gathered({0, 3, 1, 4, 2, 5});
@@ -398,8 +411,27 @@ const std::vector<promise>& table() {
          d.size = offsetof(N, offsets), d.offsets = reinterpret_cast<const int64_t*>(1);
        }),
        "", scaled({1, 2, 3, 4, 5, 6})},
-      {"lockstep_normalize_desc.kind", normalized([](N& d) { d.kind = static_cast<lockstep_normalization>(7); }),
-       "kind is 7"},
+      {"lockstep_normalize_desc.kind", normalized([](N& d) { d.kind = static_cast<lockstep_normalization>(9); }),
+       "kind is 9"},
+      {"lockstep_normalize_desc.gradient", normalized([](N& d) { d.gradient = src; }), "L2 has none"},
+      {"lockstep_normalize_desc.gradient", normalized([](N& d) { d.kind = LOCKSTEP_NORMALIZE_RMS_BACKWARD; }),
+       "gradient is NULL"},
+      {"lockstep_normalize_desc.gradient", backward([](N& d) { d.gradient = dst + 5; }), "gradient (0x"},
+      {"lockstep_normalize_desc.gradient_stride", backward([](N& d) { d.gradient_stride = -1; }),
+       "gradient_stride is -1"},
+      {"lockstep_normalize_desc.gradient_stride", backward([](N& d) { d.gradient_stride = 0; }), "",  // of all rows
+       zeros(6)},
+      {"lockstep_normalize_desc.weight_gradient", normalized([](N& d) { d.weight_gradient = dst + 6; }), "L2 has none"},
+      {"lockstep_normalize_desc.weight_gradient", backward([](N& d) { d.weight_gradient = src + 1; }), "src (0x"},
+      {"lockstep_normalize_desc.weight_gradient", backward([](N& d) { d.weight_gradient = dst + 5; }), "overlap; give dst"},
+      {"lockstep_normalize_desc.weight_gradient", backward([](N& d) { d.weight_gradient = dst + 6; }), "",
+       zeros(9)},  // behind dst's rows
+      {"lockstep_normalize_desc.bias_gradient", normalized([](N& d) { d.bias_gradient = dst + 6; }), "L2 has none"},
+      {"lockstep_normalize_desc.bias_gradient",
+       backward([](N& d) { d.weight_gradient = dst + 6, d.bias_gradient = dst + 8; }), "bias_gradient (0x"},
+      {"lockstep_normalize_desc.bias_gradient", backward([](N& d) { d.bias_gradient = dst + 6; }), "", zeros(9)},
+      {"lockstep_normalize_desc.bias", backward([](N& d) { d.bias = src; }), "RMS_BACKWARD has none"},
+      {"lockstep_normalize_desc.result", backward([](N& d) { d.result = LOCKSTEP_F32; }), "result is F32"},
       {"lockstep_normalize_desc.kind", normalized([](N& d) { d.count = 0, d.kind = static_cast<lockstep_normalization>(-1); }),
        "kind is -1"},
       {"lockstep_normalize_desc.dtype", normalized([](N& d) { d.dtype = LOCKSTEP_I32; }), "dtype is I32"},

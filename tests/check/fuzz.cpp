@@ -293,9 +293,10 @@ int64_t draw_segments(draws& d, int64_t& segments) {
 void draw_normalize(draws& d, drawn& c) {
   auto& n = c.normalize;
   const auto type = [&] { return d.enumerator<lockstep_dtype>(LOCKSTEP_F16, LOCKSTEP_F64); };
-  n = lockstep_normalize_rows(d.enumerator<lockstep_normalization>(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_NORMALIZE_PICKED),
-                              type(), d.size(d.one_in(3) ? 60 : 5), d.size(d.one_in(3) ? 5000 : 300),
-                              d.of<double>({1e-5, 0, 1e-300, 1, d.one_in(9) ? -1.0 : 1e-6}));
+  n = lockstep_normalize_rows(
+      d.enumerator<lockstep_normalization>(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_NORMALIZE_LAYER_BACKWARD), type(),
+      d.size(d.one_in(3) ? 60 : 5), d.size(d.one_in(3) ? 5000 : 300),
+      d.of<double>({1e-5, 0, 1e-300, 1, d.one_in(9) ? -1.0 : 1e-6}));
   if (d.one_in(2)) n.src_stride = d.near(n.length), n.dst_stride = d.near(n.length);
   if (d.one_in(3)) n.result = type();
   if (d.one_in(3)) n.weight_dtype = d.one_in(9) ? type() : LOCKSTEP_F32;
@@ -304,12 +305,17 @@ void draw_normalize(draws& d, drawn& c) {
     const bool within = span({{count, stride}, {n.length, 1}}, element) <= static_cast<wide>(room / 4);
     return within ? src_bytes + room / 2 + (d.one_in(40) ? 1 : 8) * d.upto(9) : nullptr;
   };
-  const bool exponential = n.kind >= LOCKSTEP_NORMALIZE_SOFTMAX;
+  const bool backward = n.kind > LOCKSTEP_NORMALIZE_PICKED,
+             exponential = n.kind >= LOCKSTEP_NORMALIZE_SOFTMAX && !backward;
   if (exponential) n.scale = d.of<double>({1, 1, 0.125, -3, 1e-300, d.one_in(9) ? 0.0 : 1e9});
   static const int64_t labels[64] = {0, 0, 0, 0, 0, 0, 0, 250};  // the last is beyond some rows
   if (n.kind == LOCKSTEP_NORMALIZE_PICKED && n.count <= 64 && !d.one_in(9)) n.labels = labels;
   if (!exponential && d.one_in(2)) n.weight = side(1, 0, bytes(n.weight_dtype));
-  if (!exponential && d.one_in(3)) n.bias = side(1, 0, bytes(n.weight_dtype));
+  if (backward) {
+    n.gradient_stride = d.near(n.length);
+    n.gradient = side(n.count, n.gradient_stride, bytes(n.dtype));
+  }
+  if (!exponential && d.one_in(backward ? 40 : 3)) n.bias = side(1, 0, bytes(n.weight_dtype));
   if (d.one_in(3)) {
     n.residual_stride = d.near(n.length);
     n.residual = side(n.count, n.residual_stride, bytes(n.dtype));

@@ -261,6 +261,7 @@ TEST(Golden, DigestsOfWhatCameLater) {
   const std::pair<cases_of, const char*> lists[] = {{cases_of::more_types, GOLDEN_FOLDER "/more_types.txt"},
                                                     {cases_of::normalize, GOLDEN_FOLDER "/normalize.txt"},
                                                     {cases_of::softmax, GOLDEN_FOLDER "/softmax.txt"},
+                                                    {cases_of::gradients, GOLDEN_FOLDER "/gradients.txt"},
                                                     {cases_of::digest, GOLDEN_FOLDER "/digest.txt"},
                                                     {cases_of::scan, GOLDEN_FOLDER "/scan.txt"},
                                                     {cases_of::sums, GOLDEN_FOLDER "/sums.txt"},

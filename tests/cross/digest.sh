@@ -17,7 +17,7 @@ for threads in 1 2 5; do
   echo "aarch64: $found ($threads threads)"
   [ "$found" = "$golden" ]
 done
-for list in more_types normalize softmax digest scan sums reduce_axes convert more_reductions map; do
+for list in more_types normalize softmax gradients digest scan sums reduce_axes convert more_reductions map; do
   found=$(qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests/cases/lockstep_digest" cpu $list)
   echo "aarch64: $found ($list)"
   [ "$found" = "$(cat "$source/tests/golden/$list.txt")" ]

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from order_numpy import fma, moments, running, tree
+from order_numpy import fma, fused, moments, running, term_tree, tree
 from test_operations import LAYOUTS, noise, same
 
 import lockstep as ls
@@ -103,6 +103,89 @@ def test_rows_that_are_refused():
     frozen.flags.writeable = False
     with pytest.raises(ls.InvalidArgument, match="residual_out is read-only"):
         ls.rms_norm(x, residual=x, residual_out=frozen)
+
+
+def gradients_by_the_order(kind, x, g, eps, weight=None):
+    """The gradients of x, weight and bias in double, but for their last rounding."""
+    h, wide = x.astype("f8"), g.astype("f8")
+    n, found, normal = float(x.shape[1]), [], []
+    for row, u in zip(h, wide if weight is None else wide * weight.astype("f8")):
+        mean, squares = 0.0, dot(row, row)
+        if kind == "layer_norm":
+            _, total, squares = moments(row)
+            mean = total / n
+        scale = 1.0 / np.sqrt(squares / n + eps)
+        first = row[0] if kind == "layer_norm" else 0.0
+        total = float(tree(u, False)) if kind == "layer_norm" else 0.0
+        a, b = total / n, fma(first - mean, total, dot(u, row - first)) * scale / n
+        t = (row - mean) * scale
+        found.append([fma(-p, b, q - a) * scale for p, q in zip(t, u)])
+        normal.append(t)
+    columns = np.array([dot(p, q) for p, q in zip(wide.T, np.array(normal).T)]), np.array([tree(p, False) for p in wide.T])
+    return np.array(found), *columns
+
+
+def dot(x, y):
+    """The sum of products in the fixed order."""
+    return term_tree(len(x), lambda s, first, count: fused(x[first:first + count], y[first:first + count], s))
+
+
+@pytest.mark.parametrize("kind", ["rms_norm", "layer_norm"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_gradients_have_the_bits_of_the_order(kind, dtype):
+    backward = getattr(ls, f"{kind}_backward")
+    for shape in ((2, 2100), (140, 6)):
+        x, g, w = noise(shape, dtype), noise(shape, dtype), noise(shape[1], dtype)
+        for weight in (None, w):
+            of_weight, of_bias = np.empty(shape[1], dtype), np.empty(shape[1], dtype)
+            got = backward(x, g, weight=weight, weight_gradient=of_weight, bias_gradient=of_bias)
+            want = gradients_by_the_order(kind, x, g, KINDS[kind], weight)
+            assert all(same(p, q.astype(dtype)) for p, q in zip((got, of_weight, of_bias), want))
+            assert same(backward(x, g, weight=weight), got)
+
+
+@pytest.mark.parametrize("kind", ["rms_norm", "layer_norm"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_of_every_axis_and_layout(kind, layout):
+    backward, packed, other, rest = getattr(ls, f"{kind}_backward"), noise((4, 5, 6), "f4"), noise((4, 5, 6), "f4"), noise((4, 5, 6), "f4")
+    x, g = LAYOUTS[layout](packed), LAYOUTS[layout](other)
+    for axes in (-1, 0, 1, (1, 2), (0, 2), (0, 1, 2)):
+        listed = sorted(k % 3 for k in ([axes] if isinstance(axes, int) else axes))
+        order = [*(k for k in range(3) if k not in listed), *listed]
+        shape = tuple(packed.shape[k] for k in listed)
+        rows, grows = (np.ascontiguousarray(a.transpose(order)).reshape(-1, int(np.prod(shape))) for a in (packed, other))
+        weight, want_weight, want_bias = noise(shape, "f4"), np.empty(rows.shape[1], "f4"), np.empty(rows.shape[1], "f4")
+        want = backward(rows, grows, weight=weight.ravel(), weight_gradient=want_weight, bias_gradient=want_bias)
+        want = np.ascontiguousarray(want.reshape([packed.shape[k] for k in order]).transpose(np.argsort(order)))
+        of_weight, of_bias = np.empty(shape, "f4"), np.empty(shape, "f4")
+        assert same(backward(x, g, axes, weight=weight, weight_gradient=of_weight, bias_gradient=of_bias), want)
+        assert same(of_weight.ravel(), want_weight) and same(of_bias.ravel(), want_bias)
+    a = packed.copy()
+    assert backward(a, other, out=a) is a and same(a, backward(packed, other))
+    assert same(backward(packed, other, residual=rest), backward(packed + rest, other))
+    of_weight = np.empty(6, "f4")
+    p = getattr(ls.plan, f"{kind}_backward")(packed, other, weight_gradient=of_weight)
+    want = of_weight.copy()
+    result = backward(packed, other, weight_gradient=want)
+    assert same(p(packed), result) and same(of_weight, want)
+
+
+def test_gradients_that_are_refused():
+    x = noise((4, 5), "f4")
+    for wrong, error, text in (({"gradient": np.ones((4, 5))}, ls.UnsupportedDtype, "gradient holds float64"),
+                               ({"gradient": np.ones((5, 4), "f4")}, ls.InvalidArgument, "gradient has"),
+                               ({"weight_gradient": np.ones(4, "f4")}, ls.InvalidArgument, "weight_gradient has 1 axes and 4"),
+                               ({"weight_gradient": np.ones(5)}, ls.UnsupportedDtype, "weight_gradient holds float64; give float32"),
+                               ({"bias_gradient": np.ones(10, "f4")[::2]}, ls.InvalidArgument, "bias_gradient is not packed"),
+                               ({"bias": np.ones(5, "f4")}, TypeError, "no argument 'bias'"), ({"eps": -1}, ls.InvalidArgument, "eps")):
+        with pytest.raises(error, match=text):
+            ls.rms_norm_backward(x, **{"gradient": x, **wrong})
+    with pytest.raises(TypeError, match="gradient"):
+        ls.layer_norm_backward(x)
+    with pytest.raises(ls.UnsupportedDtype, match="give all of one dtype"):
+        ls.layer_norm_backward(x.astype("f2"), x.astype("f2"), weight_gradient=np.ones(5, "f2"), bias_gradient=np.ones(5, "f4"))
+    with pytest.raises(ls.Unsupported, match="no group of"):
+        ls._core.group("rms_norm_backward", [x], [x])
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

@@ -132,6 +132,36 @@ def test_rows_have_the_gradients_of_torch():
     assert x.grad.shape == x.shape and w.grad.shape == w.shape
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_gradients_of_rows_by_one_call(device, dtype):
+    f = torch.nn.functional
+    x, g, w, b = (torch.randn(*shape, dtype=torch.float64).to(dtype) for shape in ((70, 40), (70, 40), (40,), (40,)))
+    for ours, theirs, name in ((lambda x, w, b: lt.layer_norm(x, weight=w, bias=b), lambda x, w, b: f.layer_norm(x, (40,), w, b), "layer_norm"),
+                               (lambda x, w, b: lt.rms_norm(x, weight=w, bias=b), lambda x, w, b: f.rms_norm(x, (40,), w, 1e-6) + b, "rms_norm")):
+        a = [t.clone().to(device).requires_grad_() for t in (x, w, b)]
+        ours(*a).backward(g.to(device))
+        exact = [t.double().clone().requires_grad_() for t in (x, w, b)]
+        theirs(*exact).backward(g.double())
+        for p, q in zip(a, exact):  # rounded once, but for what the last place of double can do
+            bound = torch.finfo(dtype).eps * (0.51 if dtype != torch.float64 else 64)
+            assert (p.grad.cpu().double() - q.grad).abs().le(bound * q.grad.abs() + 1e-13 + torch.finfo(dtype).smallest_normal).all()
+        sides = {k: torch.empty_like(w) for k in ("weight_gradient", "bias_gradient")}
+        found = getattr(ls, f"{name}_backward")(x, g, weight=w, **sides)
+        assert all(torch.equal(p.grad.cpu(), q) for p, q in zip(a, (found, *sides.values())))
+        alone = x.clone().to(device).requires_grad_()  # weight asks for no gradient
+        ours(alone, w.to(device), None).backward(g.to(device))
+        assert torch.equal(alone.grad, a[0].grad)
+        none = [torch.randn(0, 40, device=device, requires_grad=True), torch.randn(40, device=device, requires_grad=True), torch.zeros(40, device=device, requires_grad=True)]
+        ours(*none).sum().backward()
+        assert none[0].grad.shape == (0, 40) and not none[1].grad.any() and not none[2].grad.any()
+    y = torch.randn(5, 6, dtype=torch.float64, device=device, requires_grad=True)
+    v = torch.randn(6, dtype=torch.float64, device=device, requires_grad=True)
+    for function in (lt.rms_norm, lt.layer_norm):
+        assert torch.autograd.gradcheck(lambda a, c: function(a, weight=c, bias=c), (y, v))
+        assert torch.autograd.gradgradcheck(lambda a, c: function(a, weight=c), (y, v))
+
+
 def test_the_deviation_of_equal_elements_has_no_slope():
     x = torch.full((3, 4), 2.5, requires_grad=True)
     lt.std(x, 1).sum().backward()

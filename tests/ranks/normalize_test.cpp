@@ -243,6 +243,7 @@ TEST(NormalizeOf, NothingWrongIsTaken) {
     refused(&g, LOCKSTEP_NORMALIZE_RMS, 8, same, "arrays is 0x8; give LOCKSTEP_RANKS_WEIGHT");
     refused(&g, LOCKSTEP_NORMALIZE_SOFTMAX, 1, same, "SOFTMAX has no weight");
     refused(&g, LOCKSTEP_NORMALIZE_PICKED, 2, same, "PICKED has no weight and no bias");
+    refused(&g, LOCKSTEP_NORMALIZE_LAYER_BACKWARD, 0, same, "kind is LAYER_BACKWARD, which takes whole rows");
     refused(&wide, LOCKSTEP_NORMALIZE_L2, 0, same, "src->element_bytes is 8");
     refused(&empty, LOCKSTEP_NORMALIZE_LOGSUMEXP, 0, same, "src->shape[1] is 0; LOGSUMEXP needs rows");
     refused(

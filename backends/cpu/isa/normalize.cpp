@@ -71,6 +71,17 @@ struct weights_of<f64_element> {
 
 enum class with { nothing, weight, weight_and_bias };
 
+// a * b + c, rounded once.
+inline vd fused(vd a, vd b, vd c) {
+#if defined(LOCKSTEP_ISA_AVX512)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(LOCKSTEP_ISA_AVX2)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return vd{__builtin_fma(a[0], b[0], c[0]), __builtin_fma(a[1], b[1], c[1])};
+#endif
+}
+
 // F64 rows are divided; the others' doubles have bits to spare for the reciprocal's rounding.
 template <class E, with extra>
 inline vd result_of(vd h, vd mean, vd scale, vd weight, vd bias) {
@@ -78,13 +89,7 @@ inline vd result_of(vd h, vd mean, vd scale, vd weight, vd bias) {
   const vd t = divides ? (h - mean) / scale : (h - mean) * scale;
   if constexpr (extra == with::nothing) return t;
   if constexpr (extra == with::weight) return t * weight;
-#if defined(LOCKSTEP_ISA_AVX512)
-  return _mm512_fmadd_pd(t, weight, bias);
-#elif defined(LOCKSTEP_ISA_AVX2)
-  return _mm256_fmadd_pd(t, weight, bias);
-#else
-  return vd{__builtin_fma(t[0], weight[0], bias[0]), __builtin_fma(t[1], weight[1], bias[1])};
-#endif
+  return fused(t, weight, bias);
 }
 
 #if defined(LOCKSTEP_ISA_AVX512) || defined(LOCKSTEP_ISA_AVX2)
@@ -287,6 +292,56 @@ void rows(const normalized_rows& r, int64_t count) {
   rows_with<E, R, with::nothing>(r, count);
 }
 
+// ---- gradients ------------------------------------------------------------------------
+template <class E>
+void weigh(const void* h, const void* g, const double* weight, double pivot, int64_t n, double* off, double* u) {
+  typedef typename E::type T;
+  const auto *p = static_cast<const T*>(h), *q = static_cast<const T*>(g);
+  const vd centre = splat(pivot);
+  int64_t i = 0;
+  for (; i + W <= n; i += W) {
+    const vd x = E::load(p + i) - centre, y = E::load(q + i) * f64_element::load(weight + i);
+    memcpy(off + i, &x, sizeof x);
+    memcpy(u + i, &y, sizeof y);
+  }
+  if (i < n) {
+    const int64_t m = n - i;
+    store_few<f64_element>(off + i, load_few<E>(p + i, m) - centre, m);
+    store_few<f64_element>(u + i, load_few<E>(q + i, m) * load_few<f64_element>(weight + i, m), m);
+  }
+}
+
+template <class E, bool of_weight, bool of_bias>
+void gradients_with(const gradient_row& r) {
+  typedef typename E::type T;
+  const auto *h = static_cast<const T*>(r.h), *g = static_cast<const T*>(r.g);
+  auto* const to = static_cast<T*>(r.dst);
+  const vd mean = splat(r.mean), scale = splat(r.scale), a = splat(r.a), b = splat(r.b);
+  // load(element type, address) and store(element type, address, value), of a whole vector or of what is left.
+  const auto some = [&](int64_t i, const auto& load, const auto& store) {
+    const vd y = load(E{}, g + i), t = (load(E{}, h + i) - mean) * scale;
+    const vd u = y * load(f64_element{}, r.weight + i);
+    store(E{}, to + i, rounded<E>(fused(-t, b, u - a) * scale));
+    if constexpr (of_weight) store(f64_element{}, r.of_weight + i, fused(y, t, load(f64_element{}, r.of_weight + i)));
+    if constexpr (of_bias) store(f64_element{}, r.of_bias + i, load(f64_element{}, r.of_bias + i) + y);
+  };
+  int64_t i = 0;
+  for (; i + W <= r.n; i += W)
+    some(
+        i, [](auto e, const auto* p) { return decltype(e)::load(p); },
+        [](auto, auto* p, auto y) { memcpy(p, &y, sizeof y); });
+  if (const int64_t m = r.n - i; m > 0)
+    some(
+        i, [m](auto e, const auto* p) { return load_few<decltype(e)>(p, m); },
+        [m](auto e, auto* p, auto y) { store_few<decltype(e)>(p, y, m); });
+}
+template <class E>
+void gradients(const gradient_row& r) {
+  if (r.of_weight != nullptr)
+    return r.of_bias != nullptr ? gradients_with<E, true, true>(r) : gradients_with<E, true, false>(r);
+  return r.of_bias != nullptr ? gradients_with<E, false, true>(r) : gradients_with<E, false, false>(r);
+}
+
 void fence() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -302,10 +357,10 @@ typedef f64_element D;
 extern const normalize_kernels normalizers_table;
 const normalize_kernels normalizers_table = {
     {
-        {add<A>, moments<A>, widen<A>, {rows<A, A>, rows<A, B>, rows<A, C>}},
-        {add<B>, moments<B>, widen<B>, {rows<B, A>, rows<B, B>, rows<B, C>}},
-        {add<C>, moments<C>, nullptr, {rows<C, A>, rows<C, B>, rows<C, C>}},
-        {add<D>, moments<D>, nullptr, {rows<D, A>, rows<D, B>, rows<D, C>, rows<D, D>}},
+        {add<A>, moments<A>, widen<A>, {rows<A, A>, rows<A, B>, rows<A, C>}, weigh<A>, gradients<A>},
+        {add<B>, moments<B>, widen<B>, {rows<B, A>, rows<B, B>, rows<B, C>}, weigh<B>, gradients<B>},
+        {add<C>, moments<C>, nullptr, {rows<C, A>, rows<C, B>, rows<C, C>}, weigh<C>, gradients<C>},
+        {add<D>, moments<D>, nullptr, {rows<D, A>, rows<D, B>, rows<D, C>, rows<D, D>}, weigh<D>, gradients<D>},
     },
     fence};
 

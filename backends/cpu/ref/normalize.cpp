@@ -1,5 +1,7 @@
 // normalize.cpp (ref) - the definition: rows less their mean, divided, weighed,
 // rounded once; and rows of exponentials.
+#include <vector>
+
 #include "../ops.hpp"
 #include "bits/functions.hpp"
 #include "fixed_order.hpp"
@@ -50,6 +52,15 @@ part part_of(int64_t first, int64_t last, int64_t n, const row_elements& h) {
   const double apart = b.sum / b.count - a.sum / a.count, count = a.count + b.count;
   const double weight = a.count * (b.count / count);
   return {count, a.sum + b.sum, (a.squares + b.squares) + (apart * apart) * weight};
+}
+
+struct spread {
+  double mean, divisor;
+};
+spread layer_spread(const lockstep_normalize_desc& d, const row_elements& h) {
+  const part whole = part_of(0, (d.length - 1) / 2048 + 1, d.length, h);
+  if (d.dtype == LOCKSTEP_F64 && ref::all_equal(d.length, h)) return {h(0), std::sqrt(d.eps)};
+  return {whole.sum / whole.count, std::sqrt(whole.squares / whole.count + d.eps)};
 }
 
 double norm(int64_t n, bool f64, const row_elements& h) {
@@ -106,6 +117,54 @@ void exponentials(const lockstep_normalize_desc& d, void* dst, int64_t r, const 
   }
 }
 
+struct statistics {
+  double mean, scale;
+};
+statistics statistics_of(const lockstep_normalize_desc& d, const row_elements& h) {
+  const double count = static_cast<double>(d.length);
+  if (d.kind == LOCKSTEP_NORMALIZE_RMS_BACKWARD) {
+    const auto square = [&](double acc, int64_t i) { return std::fma(h(i), h(i), acc); };
+    return {0, 1 / std::sqrt(ref::fixed_order_sum(d.length, square) / count + d.eps)};
+  }
+  const spread of_layer = layer_spread(d, h);
+  return {of_layer.mean, 1 / of_layer.divisor};
+}
+
+// The gradients of RMS and LAYER. dst may be src, so each row's statistics are kept and columns come first.
+void gradients(const lockstep_normalize_desc& d, const lockstep_call* call) {
+  const bool layer = d.kind == LOCKSTEP_NORMALIZE_LAYER_BACKWARD;
+  const double n = static_cast<double>(d.length);
+  const auto g = [&](int64_t r, int64_t i) { return ref::widened(d.gradient, d.dtype, r * d.gradient_stride + i); };
+  std::vector<statistics> found;
+  for (int64_t r = 0; r < d.count; ++r) found.push_back(statistics_of(d, {d, call->src, r}));
+  const auto t = [&](int64_t r, int64_t i) {
+    const statistics& s = found[static_cast<size_t>(r)];
+    return (row_elements{d, call->src, r}(i)-s.mean) * s.scale;
+  };
+  for (int64_t i = 0; i < d.length; ++i) {
+    if (d.weight_gradient != nullptr)
+      ref::store(d.weight_dtype, d.weight_gradient, i,
+                 ref::fixed_order_sum(d.count, [&](double acc, int64_t r) { return std::fma(g(r, i), t(r, i), acc); }));
+    if (d.bias_gradient != nullptr)
+      ref::store(d.weight_dtype, d.bias_gradient, i,
+                 ref::fixed_order_sum(d.count, [&](double acc, int64_t r) { return acc + g(r, i); }));
+  }
+  for (int64_t r = 0; r < d.count; ++r) {
+    const row_elements h{d, call->src, r};
+    const statistics s = found[static_cast<size_t>(r)];
+    const double pivot = layer ? h(0) : 0;
+    const auto u = [&](int64_t i) {
+      return g(r, i) * (d.weight != nullptr ? ref::widened(d.weight, d.weight_dtype, i) : 1);
+    };
+    const auto product = [&](double acc, int64_t i) { return std::fma(u(i), h(i) - pivot, acc); };
+    const double sum = layer ? ref::fixed_order_sum(d.length, [&](double acc, int64_t i) { return acc + u(i); }) : 0;
+    const double a = sum / n;
+    const double b = std::fma(pivot - s.mean, sum, ref::fixed_order_sum(d.length, product)) * s.scale / n;
+    for (int64_t i = 0; i < d.length; ++i)
+      ref::store(d.result, call->dst, r * d.dst_stride + i, std::fma(-t(r, i), b, u(i) - a) * s.scale);
+  }
+}
+
 }  // namespace
 
 lockstep_status require_labels(const lockstep_normalize_desc& d) {
@@ -126,6 +185,7 @@ lockstep_status require_labels(const lockstep_normalize_desc& d) {
 lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
   if (const lockstep_status status = require_labels(d); status != LOCKSTEP_OK) return status;
+  if (d.kind > LOCKSTEP_NORMALIZE_PICKED) return gradients(d, call), LOCKSTEP_OK;
   const int64_t n = d.length;
   const double count = static_cast<double>(n);
   const bool f64 = d.dtype == LOCKSTEP_F64;
@@ -145,10 +205,8 @@ lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
       const double squares = ref::fixed_order_sum(n, [&](double acc, int64_t i) { return std::fma(h(i), h(i), acc); });
       divisor = std::sqrt(squares / count + d.eps);
     } else {
-      part whole = part_of(0, (n - 1) / 2048 + 1, n, h);
-      mean = whole.sum / count;
-      if (f64 && ref::all_equal(n, h)) mean = h(0), whole.squares = 0;
-      divisor = std::sqrt(whole.squares / count + d.eps);
+      const spread of_layer = layer_spread(d, h);
+      mean = of_layer.mean, divisor = of_layer.divisor;
     }
     for (int64_t i = 0; i < n; ++i) {
       const double x = h(i);

@@ -1,6 +1,7 @@
 // normalize.cpp - rows divided by their norm, root mean square or spread: the table.
 // Idea    A row that fits is held on the chip between its sums and its results (staged.cuh; held.cuh short rows;
 //         pairs.cuh few rows); a longer one is read twice (long.cuh)
+//         gradients.cuh has the gradients of RMS and LAYER,
 //         exponentials_held.cuh and exponentials_long.cuh have softmax and its kin, whose long rows are read three
 //         times, segments.cu those of rows between offsets
 // Moves   held: every element once in and once out; two_reads: twice in, of softmax three times
@@ -15,6 +16,7 @@
 #include "../ops.hpp"
 #include "bits/normalizations.hpp"
 #include "exponentials.hpp"
+#include "gradients.hpp"
 
 namespace lockstep::cuda {
 namespace {
@@ -30,8 +32,19 @@ lockstep_status launch_exponentials(lockstep_queue& queue, const lockstep_call& 
 }
 
 template <bool held>
+lockstep_status launch_backward(lockstep_queue& queue, const lockstep_call& call) {
+  switch (call.normalize.dtype) {
+    case LOCKSTEP_F16: return gradients_f16(queue, call, held);
+    case LOCKSTEP_BF16: return gradients_bf16(queue, call, held);
+    case LOCKSTEP_F32: return gradients_f32(queue, call, held);
+    default: return gradients_f64(queue, call, held);
+  }
+}
+
+template <bool held>
 lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
   if (lib::kind_of(call.normalize.kind).exponential) return launch_exponentials<held>(queue, call);
+  if (lib::kind_of(call.normalize.kind).backward) return launch_backward<held>(queue, call);
   switch (call.normalize.dtype) {
     case LOCKSTEP_F16: return normalize_f16(queue, call, held);
     case LOCKSTEP_BF16: return normalize_bf16(queue, call, held);
@@ -58,6 +71,13 @@ const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call)
                ? "a scale of at most 2^-100 leaves the range of the kernel for 16-bit elements"
                : nullptr;
   }
+  if (lib::kind_of(d.kind).backward) {
+    if (d.length > held_gradients(d.dtype))
+      return "rows of more than 8,192 elements (F64: 4,096) with their gradients are too many for a block";
+    return d.kind == LOCKSTEP_NORMALIZE_RMS_BACKWARD && d.bias_gradient != nullptr && d.length > 512
+               ? "a bias's gradient of RMS, which has none, has no registers"
+               : nullptr;
+  }
   if (d.length > held_length(d.dtype)) return "rows of more than 32,768 elements (F64: 16,384) are too many warps'";
   const auto warps = static_cast<int>(order::leaves(d.length));
   // 1 KiB for what the warps exchange.
@@ -67,7 +87,12 @@ const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call)
              : nullptr;
 }
 
+size_t room_of_held(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  return lib::kind_of(d.kind).backward ? gradient_room(d, true, nullptr).bytes : 0;
+}
 size_t workspace(const lockstep_queue*, const lockstep_call* call) {
+  if (lib::kind_of(call->normalize.kind).backward) return gradient_room(call->normalize, false, nullptr).bytes;
   return long_room(call->normalize.count, call->normalize.length, nullptr).bytes;
 }
 
@@ -77,7 +102,7 @@ const lockstep_variant rows[] = {
     {"segments", "exponentials of segments: groups of threads, warps, or all blocks together by each one's length", 0,
      refuses_rows, nullptr, segments_workspace, on_device<exponential_segments>},
     {"held", "a row in the shared memory or the registers of a block: one read, one write", 0, refuses_held, nullptr,
-     nullptr, on_device<launch_any<true>>},
+     room_of_held, on_device<launch_any<true>>},
     {"two_reads",
      "rows of any length: leaves' sums by a warp each, a block joins a row's, leaves are read again; softmax first "
      "finds extremes",

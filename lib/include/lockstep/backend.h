@@ -23,10 +23,12 @@ extern "C" {
  *      F32, F64, I32 and I64
  *   2  every dtype of LOCKSTEP_DTYPES, for each reduction up to NORM2 and its results
  *   3  the reductions from COUNT_NONZERO on
- *   4  the kinds of normalize from SOFTMAX on and their offsets, DIGEST of sums,
+ *   4  the kinds of normalize from SOFTMAX to PICKED and their offsets, DIGEST of sums,
  *      times of map
- *   5  given of normalize, before of scan */
-#define LOCKSTEP_BACKEND_READS 5u
+ *   5  the kinds *_BACKWARD of normalize
+ *   6  given of normalize
+ *   7  before of scan */
+#define LOCKSTEP_BACKEND_READS 7u
 
 /* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {

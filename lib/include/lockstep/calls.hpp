@@ -370,13 +370,15 @@ concept floating = std::same_as<T, f16> || std::same_as<T, bf16> || std::same_as
 // The optional arrays of a normalization; an empty span means none. W is T or float.
 template <floating T, floating W = T>
 struct normalize_extras {
-  std::span<const W> weight = {}, bias = {};  // one a column
-  std::span<const T> residual = {};           // packed rows, added first
-  std::span<T> sum = {};                      // where src + residual goes
-  std::span<const std::int64_t> labels = {};  // of PICKED, one a row
+  std::span<const W> weight = {}, bias = {};              // one a column
+  std::span<const T> residual = {};                       // packed rows, added first
+  std::span<T> sum = {};                                  // where src + residual goes
+  std::span<const std::int64_t> labels = {};              // of PICKED, one a row
+  std::span<const T> gradient = {};                       // of *_BACKWARD: of the other call's dst, packed rows
+  std::span<W> weight_gradient = {}, bias_gradient = {};  // of *_BACKWARD, one a column
 };
 // Packed rows x cols, R: T, f16, bf16 or float. LOGSUMEXP and PICKED: one result a row, R also double. eps: of the
-// kinds from SOFTMAX on the scale.
+// kinds from SOFTMAX to PICKED the scale.
 template <floating T, floating R = T, floating W = T>
 failure try_normalize(context& c, lockstep_normalization kind, std::span<const T> src,
                       std::span<std::type_identity_t<R> > dst, std::int64_t rows, std::int64_t cols, double eps,
@@ -392,6 +394,11 @@ failure try_normalize(context& c, lockstep_normalization kind, std::span<const T
   if (missing(extras.bias.size(), cols)) return detail::size_mismatch("bias", extras.bias.size(), cols);
   if (missing(extras.residual.size(), n)) return detail::size_mismatch("residual", extras.residual.size(), n);
   if (missing(extras.sum.size(), n)) return detail::size_mismatch("sum", extras.sum.size(), n);
+  if (missing(extras.gradient.size(), n)) return detail::size_mismatch("gradient", extras.gradient.size(), n);
+  if (missing(extras.weight_gradient.size(), cols))
+    return detail::size_mismatch("weight_gradient", extras.weight_gradient.size(), cols);
+  if (missing(extras.bias_gradient.size(), cols))
+    return detail::size_mismatch("bias_gradient", extras.bias_gradient.size(), cols);
   lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype_of<T>, rows, cols, eps);
   const auto given = [](const auto& span) { return span.empty() ? nullptr : span.data(); };
   d.result = dtype_of<R>;
@@ -399,6 +406,8 @@ failure try_normalize(context& c, lockstep_normalization kind, std::span<const T
   d.weight = given(extras.weight), d.bias = given(extras.bias);
   if (!extras.labels.empty()) d.labels = extras.labels.data();
   d.residual = given(extras.residual), d.sum = given(extras.sum);
+  d.gradient = given(extras.gradient);
+  d.weight_gradient = given(extras.weight_gradient), d.bias_gradient = given(extras.bias_gradient);
   return try_run(c, d, src.data(), dst.data(), o);
 }
 template <floating T, floating R = T, floating W = T>

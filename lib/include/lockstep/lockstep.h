@@ -723,14 +723,16 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_shuffle(lockstep_contex
 /* ---- normalize --------------------------------------------------------- */
 
 typedef enum lockstep_normalization LOCKSTEP_INT {
-  LOCKSTEP_NORMALIZE_L2 = 0,          /* the row divided by its 2-norm */
-  LOCKSTEP_NORMALIZE_RMS = 1,         /* the row divided by its root mean square */
-  LOCKSTEP_NORMALIZE_LAYER = 2,       /* the row minus its mean, divided by its standard deviation */
-  LOCKSTEP_NORMALIZE_SOFTMAX = 3,     /* the row's exponentials, divided by their sum */
-  LOCKSTEP_NORMALIZE_LOG_SOFTMAX = 4, /* the logarithms of those */
-  LOCKSTEP_NORMALIZE_LOGSUMEXP = 5,   /* the logarithm of the sum of the row's exponentials, one number per row */
-  LOCKSTEP_NORMALIZE_PICKED = 6,      /* LOG_SOFTMAX of one element per row, which labels names */
-  LOCKSTEP_NORMALIZATION_COUNT = 7
+  LOCKSTEP_NORMALIZE_L2 = 0,             /* the row divided by its 2-norm */
+  LOCKSTEP_NORMALIZE_RMS = 1,            /* the row divided by its root mean square */
+  LOCKSTEP_NORMALIZE_LAYER = 2,          /* the row minus its mean, divided by its standard deviation */
+  LOCKSTEP_NORMALIZE_SOFTMAX = 3,        /* the row's exponentials, divided by their sum */
+  LOCKSTEP_NORMALIZE_LOG_SOFTMAX = 4,    /* the logarithms of those */
+  LOCKSTEP_NORMALIZE_LOGSUMEXP = 5,      /* the logarithm of the sum of the row's exponentials, one number per row */
+  LOCKSTEP_NORMALIZE_PICKED = 6,         /* LOG_SOFTMAX of one element per row, which labels names */
+  LOCKSTEP_NORMALIZE_RMS_BACKWARD = 7,   /* the gradients of RMS: of the rows, of weight, of bias */
+  LOCKSTEP_NORMALIZE_LAYER_BACKWARD = 8, /* the gradients of LAYER */
+  LOCKSTEP_NORMALIZATION_COUNT = 9
 } lockstep_normalization;
 
 /* Computes   in double, for each of count rows x of length elements:
@@ -747,24 +749,37 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *              LOG_SOFTMAX  y = d - L(S)
  *              LOGSUMEXP    y = m * scale + L(S), one per row; m * scale if m is infinite
  *              PICKED       y = d[label] - L(S), one per row; the cross-entropy of that row is -y
+ *            and for the kinds *_BACKWARD, where g is the row of gradient and weight 1 where it is NULL:
+ *              m and d of h as for RMS and LAYER; s = 1 / d; p = the first h of the row, for RMS 0
+ *              u = g * weight; A = the sum of u, for RMS 0; B = the sum of the products u * (h - p)
+ *              a = A / length; b = (fma(p - m, A, B) * s) / length; t = (h - m) * s
+ *              y = fma(-t, b, u - a) * s
+ *              weight_gradient = for each column the sum over all rows of the products g * t
+ *              bias_gradient = for each column the sum over all rows of g
  *            and dst = y, rounded once to result. With given, rows are parts of longer rows, whose m and d, or m
- *            and S, are given[2 * r] and given[2 * r + 1]: nothing is summed. From SOFTMAX on no element is beyond m.
+ *            and S, are given[2 * r] and given[2 * r + 1]: nothing is summed. Of SOFTMAX to PICKED no element is
+ *            beyond m.
  * Shapes     row r starts at src + r * src_stride elements and is contiguous; dst,
  *            residual and sum likewise. If count > 1, strides of dst and sum are length or more,
  *            those of src and residual 0 or more. weight and bias: NULL, or length
  *            packed elements, the same for every row. sum needs residual.
  *            LOGSUMEXP and PICKED: the result of row r is dst[r * dst_stride], dst_stride 1 or
  *            more. labels: count packed numbers from 0 to length - 1.
- *            Segments, for kinds from SOFTMAX on: where offsets is not NULL, row r has the elements
+ *            Segments, for kinds from SOFTMAX to PICKED: where offsets is not NULL, row r has the elements
  *            offsets[r] up to, not including, offsets[r + 1] of src, and so many results at the same
  *            places of dst; LOGSUMEXP and PICKED as above. A label is a place in its own segment.
  *            length and the other strides are then ignored, and residual must be NULL.
  *            given: NULL, or 2 * count packed doubles.
- * Types      dtype (src, residual, sum): F16, BF16, F32, F64. result (dst): dtype,
- *            F16, BF16 or F32; of LOGSUMEXP and PICKED F64 too, and so of the kinds from SOFTMAX on with given (with an
- *            S of 1 SOFTMAX then is e itself). weight_dtype (weight and bias):
- *            dtype or F32. eps is for L2, RMS and LAYER, scale for the others: any finite double
- *            but 0. The two share their place in the struct, as weight and labels do.
+ *            *_BACKWARD: src, residual, weight and eps are those of the call whose gradients are
+ *            wanted, gradient is that of its dst, dst that of src (and of residual). Rows of gradient lie
+ *            as those of src do, gradient_stride apart, 0 or more. weight_gradient and bias_gradient:
+ *            NULL, or length packed elements. They have no bias, sum or given: the gradients do not depend
+ *            on bias; where the other call wrote sum, give it as src, without residual.
+ * Types      dtype (src, residual, sum, gradient): F16, BF16, F32, F64. result (dst): dtype,
+ *            F16, BF16 or F32; of LOGSUMEXP and PICKED F64 too, and so of SOFTMAX to PICKED with given (with an
+ *            S of 1 SOFTMAX then is e itself); of *_BACKWARD dtype. weight_dtype (weight, bias and their
+ *            gradients): dtype or F32. eps is for L2, RMS, LAYER and *_BACKWARD, scale for the others: any finite
+ *            double but 0. The two share their place in the struct, as weight and labels do.
  * Exactness  order id 1 (share/doc/lockstep/order.md): sumsq is SUM_OF_SQUARES and norm2 NORM2 of
  *            lockstep_square_sum in F64, mean the SUM of the row / length. M2, the sum of (h - mean)^2,
  *            is computed leaf by leaf about each leaf's own mean, and leaves are joined by Chan's
@@ -793,18 +808,21 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            dst_stride, but for LOGSUMEXP and PICKED. sum may be src or residual, with the
  *            same stride; that array then becomes h. Arrays that are written must not overlap
  *            otherwise.
- * Lifetime   weight, bias, labels, offsets, residual, sum and given are read and written during the call; a
- *            plan keeps their addresses, and they must outlive it.
+ * Lifetime   weight, bias, labels, offsets, residual, sum, given, gradient and the gradients of weight and bias
+ *            are read and written during the call; a plan keeps their addresses, and they must outlive it.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
- * Empty      count or length 0: nothing happens. LOGSUMEXP of an empty segment is -inf, PICKED of one
+ * Empty      count or length 0: nothing happens, and weight_gradient and bias_gradient stay as they are.
+ *            LOGSUMEXP of an empty segment is -inf, PICKED of one
  *            is an error, as no label is within it; elements of no segment stay as they were.
  * Errors     INVALID_ARGUMENT (a kind, dtype, result or weight_dtype that is none of
  *            the above, eps negative, infinite or NaN, scale 0, infinite or NaN,
- *            weight or bias of a kind from SOFTMAX on, labels that are NULL or not all
+ *            weight or bias of a kind from SOFTMAX to PICKED, labels that are NULL or not all
  *            within the row, LOGSUMEXP or PICKED of rows of length 0, strides too small,
- *            sum without residual, offsets that decrease or are negative, offsets of L2, RMS or LAYER
- *            or with a residual, given with either, NULL, misaligned or overlapping pointers), UNSUPPORTED (offsets in
- *            device memory with src where the backend cannot reach it), and those of
+ *            sum without residual, offsets that decrease or are negative, offsets of another kind than
+ *            SOFTMAX to PICKED or with a residual, given with either or of a kind *_BACKWARD, gradient NULL, bias or
+ *            sum of a kind *_BACKWARD, gradient or a gradient of weight or bias of another kind, NULL, misaligned or
+ *            overlapping pointers), UNSUPPORTED (offsets in device memory with src where the backend cannot reach
+ *            it), and those of
  *            lockstep_transpose. A label that CUDA finds outside its row leaves that dst as it was.
  * Threads    safe. Source: backends/<name>/normalize.*, lib/bits/functions.hpp; Chan, Golub and
  *            LeVeque, "Updating formulae and a pairwise algorithm for computing sample
@@ -819,8 +837,8 @@ typedef struct lockstep_normalize_desc {
   int64_t src_stride, dst_stride;
   int64_t residual_stride, sum_stride;
   union {
-    double eps;   /* L2, RMS, LAYER */
-    double scale; /* from SOFTMAX on */
+    double eps;   /* L2, RMS, LAYER, *_BACKWARD */
+    double scale; /* SOFTMAX to PICKED */
   };
   union {
     const void* weight;    /* NULL: 1 */
@@ -831,13 +849,18 @@ typedef struct lockstep_normalize_desc {
   void* sum;              /* NULL: not wanted */
   const int64_t* offsets; /* NULL, or count + 1 element offsets */
   const double* given;    /* NULL: the rows' own; else m and d, or S, of each row */
+  /* Of *_BACKWARD; else NULL. */
+  const void* gradient;
+  int64_t gradient_stride;
+  void* weight_gradient; /* NULL: not wanted */
+  void* bias_gradient;   /* NULL: not wanted */
 } lockstep_normalize_desc;
 
 /* Packed rows to packed rows of the same type (LOGSUMEXP and PICKED: to packed results), without weight, bias and
- * residual. eps is the scale of the kinds from SOFTMAX on. */
+ * residual. eps is the scale of SOFTMAX to PICKED. Of *_BACKWARD set gradient, which is packed too. */
 LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, lockstep_dtype dtype,
                                                              int64_t rows, int64_t cols, double eps);
-/* Segments to segments of the same type, or to packed results: kinds from SOFTMAX on. */
+/* Segments to segments of the same type, or to packed results: SOFTMAX to PICKED. */
 LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_segments(lockstep_normalization kind, lockstep_dtype dtype,
                                                                  int64_t segments, const int64_t* offsets,
                                                                  double scale);

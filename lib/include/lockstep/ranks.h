@@ -328,7 +328,7 @@ enum { LOCKSTEP_RANKS_WEIGHT = 1u, LOCKSTEP_RANKS_BIAS = 2u, LOCKSTEP_RANKS_RESI
  *            GPU goes through host memory to be written, and for sums of exponentials.
  * Empty      rows of length 0: nothing happens.
  * Errors     those of lockstep_normalize. INVALID_ARGUMENT: arrays has other bits, or a weight or bias for a kind from
- *            SOFTMAX on; a label outside its row. */
+ *            SOFTMAX on; a label outside its row. UNSUPPORTED: a kind *_BACKWARD. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_normalize(lockstep_comm* comm, const lockstep_grid* src,
                                                                          const lockstep_normalize_desc* desc,
                                                                          uint32_t arrays,

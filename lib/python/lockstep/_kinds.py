@@ -647,6 +647,8 @@ def moved_call(function: Any, x: Any, axes: Any, keywords: Any) -> Any:
             keywords["residual_out"] = keywords["residual"]
     elif h_out is not None:
         keywords["residual_out"] = h_out  # an error, which the function tells
+    if "gradient" in keywords:
+        keywords["gradient"] = permute(keywords["gradient"], order, **passed_on)
     keywords["axis"] = tuple(range(rank - len(axes), rank))
     if reduced:  # no axis of a row is left: the others keep their order
         keywords["out"] = out

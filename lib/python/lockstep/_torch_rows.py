@@ -32,41 +32,105 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(x, weight, bias)
 
 
+def _composed(name: str, g: Tensor, x: Tensor, axis: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Any, ...]:
+    """The gradients of x, weight and bias in double, by operations of one rounding and sums of lockstep's order: the same bits on CPU and GPU."""
+    axes = _axes(x, axis)
+    # A tensor of the device: by a number, a GPU multiplies with its reciprocal.
+    n = torch.full((1,), prod(x.shape[k] for k in axes), dtype=torch.float64, device=x.device)
+    wide, h = g.double(), x.double()
+
+    def total(t: Tensor) -> Tensor:
+        return _call("sum", t, axes, True, torch.float64)
+
+    if name == "layer_norm":
+        h = h - total(h) / n
+    if name == "normalize":
+        length = _call("norm", h, axes, True, torch.float64)
+        d, inside = length.clamp(min=eps), length > eps
+        slope = inside / (d * d)  # where eps is divided by, the length plays no part
+    else:
+        d = nearest_root(_call("square_sum", h, axes, True, torch.float64) / n + eps)
+        slope = 1 / (d * d * n)
+    shape = [x.shape[k] if k in axes else 1 for k in range(x.ndim)]
+    weighted = wide if weight is None else wide * weight.double().reshape(shape)
+    centred = weighted - total(weighted) / n if name == "layer_norm" else weighted
+    found = (centred - h * (total(weighted * h) * slope)) / d
+    others = [k for k in range(x.ndim) if k not in axes]
+
+    def of_column(t: Tensor, side: Tensor | None) -> Tensor | None:
+        if side is None:
+            return None
+        return _call("sum", t, others, False, torch.float64).reshape(side.shape).to(side.dtype)
+
+    return found.to(x.dtype), of_column(wide * (h / d), weight), of_column(wide, bias)
+
+
 def _rows_gradient(name: str) -> None:
     def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
-        # In double, by operations of one rounding and sums of lockstep's order: the same bits on CPU and GPU.
         x, weight, bias = ctx.saved_tensors
-        axes = _axes(x, ctx.axis)
-        # A tensor of the device: by a number, a GPU multiplies with its reciprocal.
-        n = torch.full((1,), prod(x.shape[k] for k in axes), dtype=torch.float64, device=x.device)
-        wide, h = g.double(), x.double()
-
-        def total(t: Tensor) -> Tensor:
-            return _call("sum", t, axes, True, torch.float64)
-
-        if name == "layer_norm":
-            h = h - total(h) / n
         if name == "normalize":
-            length = _call("norm", h, axes, True, torch.float64)
-            d, inside = length.clamp(min=ctx.eps), length > ctx.eps
-            slope = inside / (d * d)  # where eps is divided by, the length plays no part
+            found, of_weight, of_bias = _composed(name, g, x, ctx.axis, weight, bias, ctx.eps)
         else:
-            d = nearest_root(_call("square_sum", h, axes, True, torch.float64) / n + ctx.eps)
-            slope = 1 / (d * d * n)
-        shape = [x.shape[k] if k in axes else 1 for k in range(x.ndim)]
-        weighted = wide if weight is None else wide * weight.double().reshape(shape)
-        centred = weighted - total(weighted) / n if name == "layer_norm" else weighted
-        found = (centred - h * (total(weighted * h) * slope)) / d
-        others = [k for k in range(x.ndim) if k not in axes]
-
-        def of_column(t: Tensor, side: Tensor | None) -> Tensor | None:
-            if side is None:
-                return None
-            return _call("sum", t, others, False, torch.float64).reshape(side.shape).to(side.dtype)
-
-        return found.to(x.dtype), None, of_column(wide * (h / d), weight), of_column(wide, bias), None
+            wanted = [side is not None and ctx.needs_input_grad[k] for k, side in ((2, weight), (3, bias))]
+            found, *sides = _call(f"{name}_backward", g, x, ctx.axis, weight, bias, wanted, ctx.eps)
+            of_weight, of_bias = (t if there else None for t, there in zip(sides, wanted))
+        return found, None, of_weight, of_bias, None
 
     _gradient(name, backward, _setup)
+
+
+# ---- the gradients by one call, as operators with gradients of their own --------
+def _define_backward(name: str) -> None:
+    function: Callable[..., Tensor] = getattr(_core, f"{name}_backward")
+    _library.define(f"{name}_backward(Tensor g, Tensor x, int[] axis, Tensor? weight, Tensor? bias, bool[] wanted, float eps) -> (Tensor, Tensor, Tensor)")
+
+    def sides(x: Tensor, weight: Tensor | None, bias: Tensor | None, wanted: Sequence[bool]) -> list[Tensor]:
+        return [x.new_empty((0,)) if side is None or not there else side.new_empty(side.shape) for side, there in zip((weight, bias), wanted)]
+
+    def kernel(g: Tensor, x: Tensor, axis: Sequence[int], weight: Tensor | None, bias: Tensor | None, wanted: Sequence[bool],
+               eps: float) -> tuple[Tensor, ...]:
+        made = sides(x, weight, bias, wanted)
+        names = ("weight_gradient", "bias_gradient")
+        given: dict[str, Any] = {n: t for n, t, there in zip(names, made, wanted) if there}
+        if x.numel() == 0:
+            return (x.new_empty(x.shape), *(t.zero_() for t in made))
+        if weight is not None:
+            given["weight"] = _plain(weight)
+        return (function(_plain(x), _plain(g).contiguous(), tuple(axis), eps=eps, **given), *made)
+
+    def fake(g: Tensor, x: Tensor, axis: Sequence[int], weight: Tensor | None, bias: Tensor | None, wanted: Sequence[bool],
+             eps: float) -> tuple[Tensor, ...]:
+        return (x.new_empty(x.shape), *sides(x, weight, bias, wanted))
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        g, x, ctx.axis, weight, bias, ctx.wanted, ctx.eps = inputs
+        ctx.save_for_backward(g, x, weight, bias)
+
+    def backward(ctx: Any, *of: Tensor) -> tuple[Any, ...]:
+        # Through the same formulas, made of operations that have gradients.
+        g, x, weight, bias = ctx.saved_tensors
+        inputs = [t for t in (g, x, weight) if t is not None]
+
+        def composed(*given: Tensor) -> tuple[Tensor, ...]:
+            found = _composed(name, given[0], given[1], ctx.axis, given[2] if weight is not None else None, bias, ctx.eps)
+            return tuple(t for t, there in zip(found, (True, *ctx.wanted)) if there)
+
+        _, pull = torch.func.vjp(composed, *inputs)
+        found = list(pull(tuple(t for t, there in zip(of, (True, *ctx.wanted)) if there)))
+        return found[0], found[1], None, found[2] if weight is not None else None, None, None, None
+
+    def rule(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        def each(t: Any, dim: int | None) -> Any:
+            return [t] * info.batch_size if dim is None or t is None else t.unbind(dim)
+
+        given = [*dims, *[None] * 7][:7]
+        tensors = zip(*(each(arguments[k], given[k]) for k in (0, 1, 3, 4)))
+        found = [_call(f"{name}_backward", g, x, arguments[2], w, b, *arguments[5:]) for g, x, w, b in tensors]
+        return tuple(torch.stack(parts) for parts in zip(*found)), (0, 0, 0)
+
+    _register(f"{name}_backward", kernel, fake)
+    _gradient(f"{name}_backward", backward, setup)
+    _vmap(f"{name}_backward", rule)
 
 
 def _rows_vmap(name: str) -> None:
@@ -86,6 +150,8 @@ def _rows_vmap(name: str) -> None:
     _vmap(name, rule)
 
 
+for _name in ("rms_norm", "layer_norm"):
+    _define_backward(_name)
 for _name in _EPS:
     _define(_name)
     _rows_gradient(_name)

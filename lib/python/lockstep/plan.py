@@ -84,6 +84,8 @@ shuffle = _Maker("shuffle")
 normalize = _Maker("normalize")
 rms_norm = _Maker("rms_norm")
 layer_norm = _Maker("layer_norm")
+rms_norm_backward = _Maker("rms_norm_backward")
+layer_norm_backward = _Maker("layer_norm_backward")
 softmax = _Maker("softmax")
 log_softmax = _Maker("log_softmax")
 logsumexp = _Maker("logsumexp")
@@ -117,6 +119,6 @@ erf = _Maker("erf")
 softplus = _Maker("softplus")
 
 
-__all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "stencil", "shuffle", "normalize", "rms_norm", "layer_norm", "softmax", "log_softmax", "logsumexp", "picked", "segment_softmax", "segment_log_softmax", "segment_logsumexp", "segment_picked", "cumsum", "cummax", "cummin",
+__all__ = ["Plan", "transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", "segment_sum", "segment_square_sum", "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "stencil", "shuffle", "normalize", "rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward", "softmax", "log_softmax", "logsumexp", "picked", "segment_softmax", "segment_log_softmax", "segment_logsumexp", "segment_picked", "cumsum", "cummax", "cummin",
            "dot", "squared_distance", "l1_distance", "l1_norm", "convert", "mean_var",
            "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus"]

@@ -53,10 +53,10 @@ def _plain(x: Tensor) -> Tensor:
     return x.detach() if x.requires_grad else x
 
 
-_kernels: dict[str, Callable[..., Tensor]] = {}
+_kernels: dict[str, Callable[..., Any]] = {}
 
 
-def _register(name: str, kernel: Callable[..., Tensor], fake: Callable[..., Tensor]) -> None:
+def _register(name: str, kernel: Callable[..., Any], fake: Callable[..., Any]) -> None:
     _kernels[name] = kernel
     for key in ("CPU", "CUDA"):
         _library.impl(name, kernel, key)
@@ -144,10 +144,10 @@ def _function(name: str) -> Any:
             elif name in _setups:
                 _setups[name](ctx, inputs, output)
 
-        def backward(ctx: Any, g: Tensor) -> Any:
+        def backward(ctx: Any, *g: Tensor) -> Any:
             if name not in _backwards:
                 raise NotImplementedError(f"{name} has no gradient; give x.detach()")
-            given = _backwards[name](ctx, g)
+            given = _backwards[name](ctx, *g)
             given = given if isinstance(given, tuple) else (given,)
             return (*given, *[None] * ctx.count)[:ctx.count]
 
@@ -169,14 +169,13 @@ def _is_plain(arguments: tuple[Any, ...]) -> bool:
     return not (_internal._len_torch_dispatch_stack() or _internal._len_torch_function_stack() or torch.jit.is_tracing())
 
 
-def _call(name: str, *arguments: Any) -> Tensor:
+def _call(name: str, *arguments: Any) -> Any:
     if not torch.compiler.is_compiling() and _internal._functorch.peek_interpreter_stack() is None and \
             torch.autograd.forward_ad._current_level < 0 and _is_plain(arguments):
         return _kernels[name](*arguments)  # a fifth of the time that the dispatcher takes
     transformed = not torch.compiler.is_compiling() and (
         _internal._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0)
-    result: Tensor = _function(name).apply(*arguments) if transformed else getattr(_ops, name)(*arguments)
-    return result
+    return _function(name).apply(*arguments) if transformed else getattr(_ops, name)(*arguments)
 
 
 # ---- gradients ---------------------------------------------------------------
