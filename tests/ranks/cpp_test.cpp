@@ -64,6 +64,38 @@ TEST(Cpp, SeatsOfOneProcess) {
   }
 }
 
+// A solver's step: its ghosts stay as they are while the blocks within them are transposed, here and there or in place.
+TEST(Cpp, PermutesWithinGhostsAndInPlace) {
+  context c("cpu");
+  ranks::comm world(c, 3);
+  const ranks::grid<float> square({9, 9}, {3, 1});
+  const std::int64_t width[] = {1, 2};
+  std::vector<std::vector<float>> from, to;
+  std::vector<lockstep_part> src, dst;
+  for (std::int32_t r = 0; r < 3; ++r) {
+    const auto n = static_cast<std::size_t>(square.elements_with_ghosts(r, width));
+    from.emplace_back(n, -1.0f), to.emplace_back(n, -2.0f);
+  }
+  for (std::int32_t r = 0; r < 3; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    src.push_back(square.with_ghosts(r, width, from[i].data()));
+    dst.push_back(square.with_ghosts(r, width, to[i].data()));
+    for (std::size_t k = 0; k < 27; ++k)
+      static_cast<float*>(src.back().data)[k / 9 * 13 + k % 9] = static_cast<float>(27 * i + k);
+  }
+  ranks::plan turn = ranks::permute(world, square, {1, 0}, square);
+  turn.execute(src.data(), dst.data());
+  turn.execute(src.data(), src.data());
+  for (std::size_t r = 0; r < 3; ++r)
+    for (std::size_t row = 0; row < 5; ++row)
+      for (std::size_t column = 0; column < 13; ++column) {
+        const bool inside = row >= 1 && row < 4 && column >= 2 && column < 11;
+        const float want = inside ? static_cast<float>((column - 2) * 9 + 3 * r + row - 1) : -1.0f;
+        EXPECT_EQ(from[r][row * 13 + column], want) << r << " " << row << " " << column;
+        EXPECT_EQ(to[r][row * 13 + column], inside ? want : -2.0f) << r << " " << row << " " << column;
+      }
+}
+
 TEST(Cpp, OptionsScalarsAndGhosts) {
   context c("cpu");
   ranks::comm world(c, 2);

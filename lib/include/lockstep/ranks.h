@@ -215,7 +215,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_refuse(lockstep_c
  *            of a seat's src and dst, each from its first to its last element, is INVALID_ARGUMENT; blocks of
  *            different seats must not overlap.
  * Exactness  bit copies.
- * Moves      every element once; each pair of ranks exchanges the one box that they share. */
+ * Moves      every element once; twice where 18 processes or more have less than 64 KiB for each other: by groups. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const lockstep_grid* src,
                                                                        const int32_t* perm, const lockstep_grid* dst,
                                                                        const lockstep_options* options,
