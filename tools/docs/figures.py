@@ -90,7 +90,7 @@ def table(root, language, performance, pictures=None):
         points = history(root, stem, one_limit, words["tree"])
         rows = [row(label, one, points[k - 1][1] if k else None) for k, (label, one) in enumerate(points)]
         ops = sorted({op for _, one in points for op in by_op(one)})
-        out += [f"## {points[-1][1]['machine']}", ""]
+        out += [f"## {points[-1][1]['machine']} (`{stem}.json`)", ""]
         if pictures:
             (pictures / f"over_time_{stem}.svg").write_text(chart(points, words))
             out += [f"![{words['chart']}](pictures/over_time_{stem}.svg)", ""]
