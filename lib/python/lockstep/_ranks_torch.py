@@ -57,7 +57,8 @@ class TorchEngine:
         ranks = dist.get_process_group_ranks(group)
         self.process: int = dist.get_rank(group)
         self.processes = len(ranks)
-        self._group = self._own_group(ranks, timeout_ms)
+        self._limit = None if timeout_ms < 0 else timeout_ms / 1000
+        self._group = self._own_group(ranks)
         self._ranks, self._number = ranks, {rank: k for k, rank in enumerate(ranks)}
         self._lock = threading.Lock()
         self._requests: dict[int, _Request] = {}
@@ -75,7 +76,7 @@ class TorchEngine:
                               isend=c.START(functools.partial(self._start, True)), irecv=c.START(functools.partial(self._start, False)),
                               test=c.TEST(self._test), error=c.ERROR(self._error), close=c.CLOSE(lambda _, clean: self.close(clean)), peek=c.PEEK(self._peek))
 
-    def _own_group(self, ranks: Any, timeout_ms: int) -> Any:
+    def _own_group(self, ranks: Any) -> Any:
         """Made in a thread, which can be left alone if not all members come before the deadline."""
         made: list[Any] = []
 
@@ -87,7 +88,7 @@ class TorchEngine:
 
         thread = threading.Thread(target=make, name="lockstep.ranks", daemon=True)
         thread.start()
-        thread.join(None if timeout_ms < 0 else timeout_ms / 1000)
+        thread.join(self._limit)
         if not made:
             raise TimeoutError("not all processes of the group made their communicator of lockstep before the deadline; find out why, or give a longer timeout")
         if isinstance(made[0], BaseException):
@@ -207,10 +208,10 @@ class TorchEngine:
                 for peer in range(self.processes):
                     if peer != self.process:
                         self._send(peer, 0, _LAST, _Request(0, 0))
-                self._threads[0].join()
+                self._threads[0].join(self._limit)
                 self._sent.put(None)
-                self._threads[1].join()
-            if clean:
+                self._threads[1].join(self._limit)
+            if clean and not any(thread.is_alive() for thread in self._threads):
                 self._dist.destroy_process_group(self._group)
             else:
                 c.keep(self)
