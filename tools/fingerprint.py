@@ -25,9 +25,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 OPS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "group")
 # Rows of tuning.cpp: those whose numbers a chip's row has, and the set of kernels that is compiled for it, if one is.
 ROWS = {"cuda": {"default": (), "ampere": ("ampere",), "hopper": ("ampere", "hopper")}, "cpu": {"default": ("baseline", "avx2", "avx512"), "zen4": ("zen4", "avx512_halves", "avx512")}}
-# Operations that another file of the CPU has, or several; and files whose functions a header of another name declares.
-ON_CPU = {"square_sum": ["reduce"], "normalize": ["normalize", "softmax"], "group": ["group", "reduce", "transpose", "normalize"]}
-DECLARED = {"backends/cpu/tiles.hpp": ("backends/cpu/narrow.cpp", "backends/cpu/staged_lines.cpp")}
+# Headers of the CPU backend whose functions stand in files of other names, which include them and have no table of rows.
+DECLARES = ("backends/cpu/tiles.hpp", "backends/cpu/normalize_rows.hpp")
+TABLE = re.compile(r"^const lockstep_table (\w+)_table = ", re.M)
 # What every operation shares with the way of a call, and no kernel is compiled from.
 OUTSIDE = re.compile(r"lib/(?!bits/)|backends/cuda/(device/|backend\.cpp|ops\.hpp|row_for\.hpp|tuning\.)|backends/cpu/(isa\.hpp|ops\.hpp|backend\.cpp|host\.cpp|measure|quota|queue|isa/limits|tuning\.|ref/)")
 
@@ -74,7 +74,8 @@ class Tree:
         elif name.startswith("backends/cpu/"):
             if name[:-3] + "cpp" in self.texts:
                 yield name[:-3] + "cpp"
-            yield from DECLARED.get(name, ())
+            if name in DECLARES:
+                yield from (n for n in self.of_folder[folder] if n.endswith(".cpp") and name in self.included(n) and not TABLE.search(self.texts[n]))
             if name.endswith(("_kernels.hpp", "/tiny_rows.hpp")):
                 yield from (n for n in self.of_folder.get("backends/cpu/isa", ()) if n.endswith(".cpp") and name in self.reached(n))
 
@@ -91,11 +92,12 @@ class Tree:
     @functools.lru_cache(maxsize=None)
     def files(self, backend, op):
         """The files that an operation's kernels are compiled from."""
-        if backend == "cuda":
-            waiting = [n for n in self.of_folder.get(f"backends/cuda/{op}", ())]
-        else:
-            waiting = [f"backends/cpu/{name}.cpp" for name in ON_CPU.get(op, [op])]
-            waiting = [n for n in waiting if n in self.texts]
+        waiting = [n for n in self.texts if n.startswith(f"backends/{backend}/") and op in TABLE.findall(self.texts[n])]
+        if backend == "cuda":  # the folder of the table of rows
+            folders = {n.rpartition("/")[0] for n in waiting} or {f"backends/cuda/{op}"}
+            waiting = [n for folder in folders for n in self.of_folder.get(folder, ())]
+        elif op == "group":  # by the kernels of single calls
+            waiting = ["backends/cpu/group.cpp", *(n for one in ("square_sum", "transpose", "normalize") for n in self.files(backend, one))]
         found = set()
         while waiting:
             name = waiting.pop()

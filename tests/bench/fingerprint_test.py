@@ -82,7 +82,7 @@ class Fingerprints(unittest.TestCase):
         tree = fingerprint.Tree(texts)
         covered = {name for backend in ("cpu", "cuda") for op in fingerprint.OPS for name in tree.files(backend, op)}
         self.assertEqual([n for n in texts if n.endswith((".cu", ".cpp")) and n not in covered and not fingerprint.OUTSIDE.match(n)], [],
-                         "no operation's fingerprint has these files: see DECLARED and OUTSIDE in tools/fingerprint.py")
+                         "no operation's fingerprint has these files: see DECLARES and OUTSIDE in tools/fingerprint.py")
         self.assertEqual([(b, o) for b, _, o, found in before if not found], [])
 
     def test_rows_of_chips_are_those_of_the_tuning(self):
