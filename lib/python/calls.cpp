@@ -404,7 +404,7 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
   prepared p(*o, set);
   if (!p.read(s, a + 1, n - 1, keywords) || !p.describe(s, false)) return nullptr;
   char text[64];
-  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || p.v[kw_offsets] || p.v[kw_gradient] ||
+  if (p.wide || p.elsewhere || p.root || p.of_rows || p.x.use != &p.x.direct || p.v[kw_offsets] ||
       (o->what == task::moments && !pair_of(p.description, o->kind)))
     return raise_dtype(s, "%s of %s needs a copy; call it outside jit, or convert x", name,
                        element_name(p.x.use->type, text));

@@ -4,8 +4,10 @@
 // Watch   it runs on XLA's threads, without the interpreter's lock: nothing of Python may be touched. Fields that an
 //         older runtime does not know lie behind its struct_size.
 // Source  XLA's FFI, xla/ffi/api/c_api.h of jaxlib 0.8 to 0.12: structs of a stable binary interface, major version 0.
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "call.hpp"
 
@@ -151,8 +153,8 @@ bool read(const xla::frame& f, const char* name, void* to, size_t room, size_t* 
 
 // What describe() below writes down.
 struct written {
-  int32_t op, count;       // of arguments
-  int32_t places[3];       // where the description holds the pointers of those behind the first
+  int32_t op, count, results;  // of arguments, of results
+  int32_t places[4];           // where the description holds the pointers of those behind the first, results last
   int32_t coefficients;    // where it holds that of the coefficients, 0 where it has none
   int32_t source, result;  // bytes of an element, to see that both sides speak of the same arrays
 };
@@ -162,8 +164,8 @@ bool fits(const written& w, size_t bytes) {
   const auto within = [bytes](int32_t place) {
     return place >= 0 && static_cast<size_t>(place) + sizeof(void*) <= bytes;
   };
-  return w.count >= 1 && w.count <= 4 && within(w.coefficients) && within(w.places[0]) && within(w.places[1]) &&
-         within(w.places[2]);
+  return w.count >= 1 && w.results >= 1 && w.count + w.results <= 6 && within(w.coefficients) &&
+         std::all_of(std::begin(w.places), std::end(w.places), within);
 }
 
 void put(char* description, int32_t place, const void* pointer) {
@@ -189,11 +191,13 @@ xla::error* handle(xla::frame* given) {
   if (!read(f, "call", &w, sizeof w, &length) || length != sizeof w ||
       !read(f, "description", description, sizeof description, &described) ||
       !read(f, "coefficients", coefficients, sizeof coefficients, &weights) || !fits(w, described) ||
-      f.arguments.count != w.count || f.results.count != 1 || bytes_of(f.arguments.items[0]->dtype) != w.source ||
+      f.arguments.count != w.count || f.results.count != w.results || bytes_of(f.arguments.items[0]->dtype) != w.source ||
       bytes_of(f.results.items[0]->dtype) != w.result)
     return fail(f, xla::invalid_argument, "the program was compiled by another release of lockstep; compile it again");
   if (w.coefficients) put(description, w.coefficients, coefficients);
-  for (int i = 1; i < w.count; ++i) put(description, w.places[i - 1], f.arguments.items[i]->data);
+  const int32_t* place = w.places;
+  for (int i = 1; i < w.count; ++i) put(description, *place++, f.arguments.items[i]->data);
+  for (int i = 1; i < w.results; ++i) put(description, *place++, f.results.items[i]->data);
   lockstep_options options = lockstep_options_defaults();
   options.backend = "cpu";
   char backend[16];
@@ -223,13 +227,17 @@ ref hexadecimal(const void* data, size_t bytes) {
 }  // namespace
 
 PyObject* write_down(state& s, const call& c, const array& x, const values& v) {
-  written w{c.op, 1, {}, 0, static_cast<int32_t>(x.type.bytes), static_cast<int32_t>(c.type.bytes)};
+  written w{c.op, 1, 1, {}, 0, static_cast<int32_t>(x.type.bytes), static_cast<int32_t>(c.type.bytes)};
   const auto add = [&](size_t place) { w.places[w.count++ - 1] = static_cast<int32_t>(place); };
+  const auto add_result = [&](size_t place) { w.places[w.count + w.results++ - 2] = static_cast<int32_t>(place); };
   if (c.op == LOCKSTEP_SUMS && v[kw_y]) add(offsetof(lockstep_sums_desc, other));
   if (c.op == LOCKSTEP_MAP && v[kw_y]) add(offsetof(lockstep_map_desc, times));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_weight]) add(offsetof(lockstep_normalize_desc, weight));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_labels]) add(offsetof(lockstep_normalize_desc, labels));
   if (c.op == LOCKSTEP_NORMALIZE && v[kw_bias]) add(offsetof(lockstep_normalize_desc, bias));
+  if (v[kw_gradient]) add(offsetof(lockstep_normalize_desc, gradient));
+  if (v[kw_weight_gradient]) add_result(offsetof(lockstep_normalize_desc, weight_gradient));
+  if (v[kw_bias_gradient]) add_result(offsetof(lockstep_normalize_desc, bias_gradient));
   size_t count = 0;
   if (c.op == LOCKSTEP_STENCIL) {
     w.coefficients = offsetof(lockstep_stencil_desc, coefficients);

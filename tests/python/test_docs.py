@@ -14,7 +14,7 @@ import lockstep as ls
 if np.lib.NumpyVersion(np.__version__) < "2.0.0":
     pytest.skip("a NumPy that shows its scalars otherwise", allow_module_level=True)
 NEEDS_TORCH = () if importlib.util.find_spec("torch") else ("_deterministic", "_deterministic_layers")
-MODULES = sorted(f"lockstep.{m.name}" for m in pkgutil.iter_modules(ls.__path__) if m.name not in ("__main__", "torch", "jax", "_torch_rows", "_torch_softmax", "_torch_clip", "_torch_sums", "_torch_functions", "_torch_stencils", "distributed", "_distributed_work", "_jax_functions", "_verify", "_core", *NEEDS_TORCH))
+MODULES = sorted(f"lockstep.{m.name}" for m in pkgutil.iter_modules(ls.__path__) if m.name not in ("__main__", "torch", "jax", "_torch_rows", "_torch_softmax", "_torch_clip", "_torch_sums", "_torch_functions", "_torch_stencils", "distributed", "_distributed_work", "_jax_functions", "_jax_rows", "_verify", "_core", *NEEDS_TORCH))
 
 
 @pytest.mark.parametrize("name", ["lockstep", *MODULES])

@@ -213,14 +213,44 @@ def test_gradients_of_the_others(x64):
     for f in fs:
         check_grads(lambda a, f=f: (f(a) ** 2).sum(), (x,), 2, ["rev"])
     for f in (lj.normalize, lj.rms_norm, lj.layer_norm):
-        check_grads(lambda a, w, b, f=f: f(a, weight=w, bias=b, eps=0.1), (x, w, b), 1, ["rev"])
-        check_grads(lambda a, f=f: f(a, (1, 2), eps=0.1), (x,), 1, ["rev"])
+        check_grads(lambda a, w, b, f=f: f(a, weight=w, bias=b, eps=0.1), (x, w, b), 2, ["rev"])
+        check_grads(lambda a, f=f: f(a, (1, 2), eps=0.1), (x,), 2, ["rev"])
     assert not np.asarray(jax.grad(lj.norm)(jnp.zeros(5))).any()
     assert jax.grad(lj.max)(jnp.array([2.0, 7.0, 7.0])).tolist() == [0, 1, 0]
     assert jax.grad(lj.min)(jnp.array([2.0, np.nan, np.nan])).tolist() == [0, 1, 0]
     assert jax.grad(lambda a: a[lj.argmax(a)])(jnp.array([2.0, 7.0])).tolist() == [0, 1]
     for f in (lj.norm, lambda a: (lj.rms_norm(a) ** 3).sum()):
         assert same(jax.jit(jax.vmap(jax.grad(f)))(x), np.stack([jax.jit(jax.grad(f))(a) for a in x]))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32"))
+@pytest.mark.parametrize("name", ("rms_norm", "layer_norm"))
+def test_gradients_of_rows_have_the_bits_of_one_call(name, dtype):
+    x, g, w, b = (jnp.asarray(RNG.standard_normal(s)).astype(dtype) for s in ((3, 7, 40), (3, 7, 40), 40, 40))
+    of, backward = getattr(lj, name), getattr(ls, f"{name}_backward")
+
+    def pulled(x, g, *sides):  # weight, bias
+        return jax.vjp(lambda x, *s: of(x, eps=1e-3, **dict(zip(("weight", "bias"), s))), x, *sides)[1](g)
+
+    def want(x, g, *sides):
+        x, g, *sides = (np.asarray(a) for a in (x, g, *sides))
+        columns = [np.empty_like(a) for a in sides]
+        given = dict(zip(("weight_gradient", "bias_gradient"), columns), **dict(zip(("weight",), sides)))
+        return [backward(x, g, eps=1e-3, **given), *columns]
+
+    for sides in ((), (w,), (w, b), (w.astype("float32"), b.astype("float32"))):
+        assert all(map(same, jax.jit(pulled)(x, g, *sides), want(x, g, *sides)))
+        # One of a batch has the gradients of its own rows alone.
+        each = [want(a, c, *sides) for a, c in zip(x, g)]
+        for got, parts in zip(jax.jit(jax.vmap(pulled, in_axes=(0, 0, *[None] * len(sides))))(x, g, *sides), zip(*each)):
+            assert same(got, np.stack(parts))
+    each = [want(a, c, w * k, b) for k, (a, c) in enumerate(zip(x, g))]  # weights of their own
+    for got, parts in zip(jax.vmap(pulled, in_axes=(0, 0, 0, None))(x, g, jnp.stack([w * k for k in range(3)]), b), zip(*each)):
+        assert same(got, np.stack(parts))
+    bias_alone = jax.vjp(lambda b: of(x, bias=b), b)[1](g)[0]
+    assert same(bias_alone, ls.sum(np.asarray(g), (0, 1), dtype=dtype))
+    none = jax.vjp(lambda x, w: of(x, weight=w), x[:0], w)[1](g[:0])
+    assert none[0].shape == (0, 7, 40) and not np.asarray(none[1]).any()
 
 
 def test_16_bit_floats_have_gradients_of_16_bits():

@@ -284,7 +284,7 @@ def python_page(folder, title):
     section("PyTorch: lockstep.torch", public(folder / "torch.py"), "torch.", "torch", "_torch_rows", "_torch_softmax", "_torch_sums", "_torch_stencils", "_torch_clip",
             "_deterministic")
     each_element("torch", "_torch_functions.py", "with a gradient that is computed in double")
-    section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax", "_jax_functions")
+    section("JAX: lockstep.jax", public(folder / "jax.py"), "jax.", "jax", "_jax_rows", "_jax_functions")
     each_element("jax", "_jax_functions.py", "with a gradient")
     section("Many ranks: lockstep.ranks", public(folder / "ranks.py"), "ranks.", "ranks", "_ranks_plan")
     section("Many ranks of PyTorch: lockstep.distributed", public(folder / "distributed.py"), "distributed.", "distributed", "_distributed_work")

@@ -45,7 +45,7 @@ _Settings = tuple[tuple[str, Any], ...]
 _SIDES = ("weight", "bias")
 
 
-def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, *arrays: Array) -> Array:
+def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, *arrays: Array) -> Any:
     specs = [spec(a.shape, a.dtype.name) for a in arrays]
     keywords = dict(settings)
     if axes is not None:
@@ -55,12 +55,15 @@ def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, 
     if name == "dot":
         keywords["y"] = specs[1]
     keywords.update(zip(given, specs[1:]))
+    columns = keywords.pop("columns", ())  # further results: (name, shape, dtype)
+    keywords.update((n, spec(form, kind)) for n, form, kind in columns)
     call, description, coefficients, shape, dtype = _core.describe(name, specs[0], **keywords)
     if dtype in ("float64", "int64", "uint64") and not _jax.config.jax_enable_x64:
         raise UnsupportedDtype(f"the result of {name} is {dtype}, which JAX would cut to 32 bits; switch jax_enable_x64 on")
     if name in ("max", "min", "argmax", "argmin") and 0 not in shape and not arrays[0].size:  # a GPU would tell it too late
         raise Empty(f"x has the shape {arrays[0].shape}, of which nothing lies along the axes {axes}; the {name} of no elements is not there")
-    execute = _ffi.ffi_call(_TARGET, _jax.ShapeDtypeStruct(shape, dtype))
+    results = [_jax.ShapeDtypeStruct(form, kind) for form, kind in ((shape, dtype), *(c[1:] for c in columns))]
+    execute = _ffi.ffi_call(_TARGET, results if columns else results[0])
     return execute(*arrays, call=call, description=description, coefficients=coefficients)
 
 
@@ -77,12 +80,17 @@ def _behind(name: str, axes: Any) -> Any:
 def _operation(name: str, given: tuple[str, ...], axes: Any, settings: _Settings) -> Callable[..., Array]:
     call = _jax.custom_batching.custom_vmap(functools.partial(_execute, name, given, axes, settings))
 
-    def batched(size: int, in_batch: Sequence[bool], *arrays: Array) -> tuple[Array, bool]:
-        shared = bool(given) and name != "picked" and given != ("times",)
-        if any(in_batch[1:]) and shared:  # weights of their own for each: one call each
-            return _jax.lax.map(lambda one: call(*one), tuple(a if b else jnp.broadcast_to(a, (size, *a.shape)) for a, b in zip(arrays, in_batch))), True
-        first, *others = (a if b else jnp.broadcast_to(a, (size, *a.shape)) for a, b in zip(arrays, in_batch))
-        return _operation(name, given, _behind(name, axes), settings)(first, *(arrays[1:] if shared else others)), True
+    def batched(size: int, in_batch: Sequence[bool], *arrays: Array) -> tuple[Any, Any]:
+        def of_each(a: Array, there: bool) -> Array:
+            return a if there else jnp.broadcast_to(a, (size, *a.shape))
+
+        names = ("", *(given or ("y",)))
+        # Weights of their own for each, sums over the rows of each: one call each.
+        if "columns" in dict(settings) or any(b and n in _SIDES for n, b in zip(names, in_batch)):
+            found = _jax.lax.map(lambda one: call(*one), tuple(map(of_each, arrays, in_batch)))
+            return found, _jax.tree.map(lambda _: True, found)
+        whole = (a if n in _SIDES else of_each(a, b) for n, a, b in zip(names, arrays, in_batch))
+        return _operation(name, given, _behind(name, axes), settings)(*whole), True
 
     call.def_vmap(batched)
     operation: Callable[..., Array] = call
@@ -357,66 +365,6 @@ def stencil(x: Array, weights: Sequence[float], *, mode: str = "reflect", cval: 
     return _stencil(_axes(x, axes), tuple(map(float, weights)), mode, float(cval), whole_number(sweeps, "sweeps"), x)
 
 
-# ---- normalised rows ---------------------------------------------------------
-@functools.partial(_jax.custom_vjp, nondiff_argnums=(0, 1, 2))
-def _rows(name: str, axes: tuple[int, ...], eps: float, x: Array, weight: Array | None, bias: Array | None) -> Array:
-    given = tuple(side for side, a in zip(_SIDES, (weight, bias)) if a is not None)
-    return _operation(name, given, axes, (("eps", eps),))(x, *(a for a in (weight, bias) if a is not None))
-
-
-def _rows_backward(name: str, axes: tuple[int, ...], eps: float, saved: Any, g: Array) -> tuple[Array, Array | None, Array | None]:
-    x, weight, bias = saved
-    wide_type = "float64" if _jax.config.jax_enable_x64 else "float32"
-    wide, h = g.astype(wide_type), x.astype(wide_type)
-    n = functools.reduce(lambda a, k: a * x.shape[k], axes, 1)
-
-    def total(t: Array) -> Array:
-        return sum(t, axes, keepdims=True)
-
-    if name == "layer_norm":
-        h = h - total(h) / n
-    if name == "normalize":
-        length = norm(h, axes, keepdims=True)
-        d = jnp.maximum(length, eps)
-        slope = jnp.where(length > eps, 1 / (d * d), 0)  # where eps is divided by, the length plays no part
-    else:
-        d = jnp.sqrt(square_sum(h, axes, keepdims=True) / n + eps)
-        slope = 1 / (d * d * n)
-    shape = [x.shape[k] if k in axes else 1 for k in range(x.ndim)]
-    weighted = wide if weight is None else wide * weight.astype(wide_type).reshape(shape)
-    centred = weighted - total(weighted) / n if name == "layer_norm" else weighted
-    found = (centred - h * (total(weighted * h) * slope)) / d
-    others = tuple(k for k in range(x.ndim) if k not in axes)
-
-    def of_column(t: Array, side: Array | None) -> Array | None:
-        return None if side is None else sum(t, others).reshape(side.shape).astype(side.dtype)
-
-    return found.astype(x.dtype), of_column(wide * (h / d), weight), of_column(wide, bias)
-
-
-_rows.defvjp(lambda name, axes, eps, x, weight, bias: (_rows(name, axes, eps, x, weight, bias), (x, weight, bias)), _rows_backward)
-
-
-def _normalized(name: str, x: Array, axis: int | Sequence[int], weight: Array | None, bias: Array | None, eps: float) -> Array:
-    x = jnp.asarray(x)
-    x, order, last = _moved(x, _axes(x, axis))
-    return _back(_rows(name, last, float(eps), x, *(None if a is None else jnp.asarray(a) for a in (weight, bias))), order)
-
-
-def normalize(x: Array, axis: int | Sequence[int] = -1, *, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-12) -> Array:
-    """`lockstep.normalize` with gradients of x, weight and bias."""
-    return _normalized("normalize", x, axis, weight, bias, eps)
-
-
-def rms_norm(x: Array, axis: int | Sequence[int] = -1, *, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-6) -> Array:
-    """`lockstep.rms_norm` with gradients of x, weight and bias."""
-    return _normalized("rms_norm", x, axis, weight, bias, eps)
-
-
-def layer_norm(x: Array, axis: int | Sequence[int] = -1, *, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
-    """`lockstep.layer_norm` with gradients of x, weight and bias."""
-    return _normalized("layer_norm", x, axis, weight, bias, eps)
-
-
 from ._jax_functions import (erf, exp, expm1, gelu, gelu_tanh, log, log1p, log_softmax, logsumexp, picked, reciprocal,  # noqa: E402
                              rsqrt, sigmoid, silu, softmax, softplus, sqrt, tanh)
+from ._jax_rows import layer_norm, normalize, rms_norm  # noqa: E402
