@@ -203,7 +203,7 @@ class Recipes(unittest.TestCase):
 
     def test_conan(self):
         copied = []
-        modules = {name: mock.MagicMock() for name in ("conan", "conan.errors", "conan.tools", "conan.tools.build", "conan.tools.files", "conan.tools.gnu",
+        modules = {name: mock.MagicMock() for name in ("conan", "conan.errors", "conan.tools", "conan.tools.files", "conan.tools.gnu",
                                                        "conan.tools.layout", "conan.tools.meson")}
         modules["conan"].ConanFile = object
         modules["conan.tools.files"].copy = recorder(copied, "copy")
