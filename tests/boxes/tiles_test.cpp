@@ -78,6 +78,7 @@ int checked = 0;
 void check(const std::vector<int64_t>& shape, const std::vector<int>& perm, int bytes, int64_t pad_src, int64_t pad_dst,
            int offset, int want_i, int want_j) {
   lockstep_call call{};
+  call.op = LOCKSTEP_PERMUTE;
   lockstep_permute_desc& d = call.permute;
   d.element_bytes = bytes, d.rank = static_cast<int>(shape.size());
   int64_t n = 1, m = 1;
@@ -155,6 +156,7 @@ TEST(tiles, random_permutations) {
 // The gather walks dst in order: every element once, from where the permutation has it.
 TEST(gather, offsets) {
   lockstep_call call{};
+  call.op = LOCKSTEP_PERMUTE;
   lockstep_permute_desc& d = call.permute;
   const int64_t shape[] = {3, 5, 2, 7, 4}, perm[] = {3, 0, 4, 2, 1};
   d.element_bytes = 2, d.rank = 5;

@@ -11,9 +11,9 @@
 #include "convert.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "../dtypes.hpp"
+#include "../moves/axes.hpp"
 #include "../ops.hpp"
 
 namespace lockstep::cuda {
@@ -21,92 +21,36 @@ namespace {
 
 // Runs and sides of a matrix of fewer elements are left to the kernel that takes single ones.
 constexpr int64_t least_run = 8, least_side = 8, least_long = 64;
-constexpr int64_t most = int64_t{1} << 31;
 constexpr int tile_rows_of_a_band = 32;
 
-struct side_axis {
-  int64_t count, src, dst;  // strides in elements
-};
-// Sorted by dst's strides, the smallest first.
-struct conversion {
-  const unsigned char* src;
-  unsigned char* dst;
+// The fused axes, and what is done to each element on the way.
+struct conversion : axes {
   const void* times;  // nullptr: none
   void* workspace;
   double scale;
   int function;
   lockstep_dtype dtype, result;
   int64_t from, to;  // bytes of an element
-  int rank = 0;
-  side_axis at[LOCKSTEP_MAX_RANK];
 
   explicit conversion(const lockstep_call& call)
-      : src(static_cast<const unsigned char*>(call.src)),
-        dst(static_cast<unsigned char*>(call.dst)),
+      : axes(fused(axes_of(call))),
         times(call.op == LOCKSTEP_MAP ? call.map.times : nullptr),
         workspace(call.workspace),
         scale(call.convert.scale),
         function(call.op == LOCKSTEP_MAP ? int{call.map.function} : -1),
         dtype(call.convert.dtype),
         result(call.convert.result),
-        from(dtype_bytes(dtype)),
-        to(dtype_bytes(result)) {
-    const lockstep_convert_desc& d = call.convert;
-    for (int k = 0; k < d.rank; ++k)
-      if (d.shape[k] > 1) at[rank++] = {d.shape[k], d.src_strides[k], d.dst_strides[k]};
-    for (int k = 1; k < rank; ++k)
-      for (int m = k; m > 0 && at[m].dst < at[m - 1].dst; --m) std::swap(at[m - 1], at[m]);
-    int kept = 0;  // one that goes on where the one before ends, on both sides, is part of it
-    for (int k = 0; k < rank; ++k) {
-      if (kept > 0) {
-        side_axis& inner = at[kept - 1];
-        if (at[k].src == inner.count * inner.src && at[k].dst == inner.count * inner.dst) {
-          inner.count *= at[k].count;
-          continue;
-        }
-      }
-      at[kept++] = at[k];
-    }
-    rank = kept;
+        from(element_bytes),
+        to(dtype_bytes(result)) {}
+  // The axes along which dst and src run, if they are any.
+  const axis& along_dst() const { return at[fastest_dst()]; }
+  const axis& along_src() const { return at[fastest_src()]; }
+  bool runs() const { return rank == 0 || (along_dst().src == 1 && along_dst().dst == 1); }
+  void skip(int k, int64_t n) {
+    src += n * at[k].src * from, dst += n * at[k].dst * to;
+    if (times != nullptr) times = static_cast<const char*>(times) + n * at[k].src * from;
   }
-  int64_t elements() const {
-    int64_t all = 1;
-    for (int k = 0; k < rank; ++k) all *= at[k].count;
-    return all;
-  }
-  int along_src() const {  // the axis along which src is contiguous; -1 where there is none
-    for (int k = 0; k < rank; ++k)
-      if (at[k].src == 1) return k;
-    return -1;
-  }
-  bool runs() const { return rank == 0 || (at[0].src == 1 && at[0].dst == 1); }
-  bool tiles() const { return rank >= 2 && at[0].dst == 1 && along_src() > 0; }
 };
-
-// The farthest element on either side, and how many there are.
-int64_t reach(const conversion& c) {
-  int64_t src = 1, dst = 1;
-  for (int k = 0; k < c.rank; ++k) src += (c.at[k].count - 1) * c.at[k].src, dst += (c.at[k].count - 1) * c.at[k].dst;
-  return std::max({src, dst, c.elements()});
-}
-
-template <class Body>
-lockstep_status in_parts(const conversion& all, const Body& body) {
-  if (reach(all) < most) return body(all);
-  int longest = 0;
-  const auto reaches = [&](int k) { return (all.at[k].count - 1) * std::max(all.at[k].src, all.at[k].dst); };
-  for (int k = 1; k < all.rank; ++k)
-    if (reaches(k) > reaches(longest)) longest = k;
-  conversion half = all;
-  const int64_t first = all.at[longest].count / 2;
-  half.at[longest].count = first;
-  if (const lockstep_status status = in_parts(half, body); status != LOCKSTEP_OK) return status;
-  half.at[longest].count = all.at[longest].count - first;
-  half.src += first * all.at[longest].src * all.from;
-  if (half.times != nullptr) half.times = static_cast<const char*>(half.times) + first * all.at[longest].src * all.from;
-  half.dst += first * all.at[longest].dst * all.to;
-  return in_parts(half, body);
-}
 
 any_type_plan types_of(const conversion& c) {
   const bool plain = c.scale == 1, integers = !is_float(c.dtype) && !is_float(c.result);
@@ -124,7 +68,7 @@ convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1
   w.gated = c.times != nullptr;
   if (w.gated)
     w.times = static_cast<int64_t>(reinterpret_cast<uintptr_t>(c.times) - reinterpret_cast<uintptr_t>(c.src)) / c.from;
-  for (int k = 0; k < c.rank; ++k)
+  for (int k = c.rank - 1; k >= 0; --k)
     if (k != without && k != and_without)
       w.axis[w.axes++] = {divider(c.at[k].count), static_cast<uint32_t>(c.at[k].src),
                           static_cast<uint32_t>(c.at[k].dst)};
@@ -158,12 +102,12 @@ lockstep_status run_elements(lockstep_queue& queue, const conversion& c) {
 }
 
 lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
-  const int64_t length = c.rank > 0 ? c.at[0].count : 1;
+  const int64_t length = c.rank > 0 ? c.along_dst().count : 1;
   convert_runs plan{};
-  plan.walk = walk_of(c, 0);
+  plan.walk = walk_of(c, c.fastest_dst());
   plan.length = static_cast<uint32_t>(length);
   plan.whole = sources_aligned(c) && aligned(c.dst, c.to);
-  for (int k = 1; k < c.rank; ++k) plan.whole = plan.whole && c.at[k].src % 4 == 0 && c.at[k].dst % 4 == 0;
+  for (int k = 0; k < c.fastest_dst(); ++k) plan.whole = plan.whole && c.at[k].src % 4 == 0 && c.at[k].dst % 4 == 0;
   const int64_t of_run = plan.whole ? (length - 1) / convert_quad + 1 : length, items = c.elements() / length * of_run;
   const int64_t block = int64_t{run_threads} * (plan.whole ? run_quads : run_quads * convert_quad);
   plan.by_run = divider(of_run);
@@ -174,14 +118,14 @@ lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
 }
 
 lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
-  const int j = c.along_src();
-  const side_axis &rows = c.at[0], &cols = c.at[j];
+  const int i = c.fastest_dst(), j = c.fastest_src();
+  const axis &rows = c.at[i], &cols = c.at[j];
   const int64_t tiles_i = (rows.count - 1) / (convert_row(c.to) / c.to) + 1;
   const int64_t tiles_j = (cols.count - 1) / (convert_row(c.from) / c.from) + 1;
   const int64_t matrices = c.elements() / rows.count / cols.count;
   const int64_t group = std::min<int64_t>(tiles_i, tile_rows_of_a_band);
   convert_tiles plan{};
-  plan.walk = walk_of(c, 0, j);
+  plan.walk = walk_of(c, i, j);
   plan.rows = static_cast<uint32_t>(rows.count), plan.cols = static_cast<uint32_t>(cols.count);
   plan.src_ld = static_cast<uint32_t>(rows.src), plan.dst_ld = static_cast<uint32_t>(cols.dst);
   plan.tiles_i = static_cast<uint32_t>(tiles_i), plan.group = static_cast<uint32_t>(group);
@@ -192,7 +136,7 @@ lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
   plan.whole_dst = aligned(c.dst, c.to) && rows.count % 4 == 0;
   for (int k = 0; k < c.rank; ++k) {
     plan.whole_src = plan.whole_src && (k == j || c.at[k].src % 4 == 0);
-    plan.whole_dst = plan.whole_dst && (k == 0 || c.at[k].dst % 4 == 0);
+    plan.whole_dst = plan.whole_dst && (k == i || c.at[k].dst % 4 == 0);
   }
   plan.grid = static_cast<uint32_t>(matrices * tiles_i * tiles_j);
   convert_job job;
@@ -202,8 +146,8 @@ lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
 
 // The side of few elements without gaps, 0 where there is none: src's rows (apart), or dst's.
 int64_t few_of(const conversion& c, bool& apart) {
-  if (!c.tiles()) return 0;
-  const side_axis &rows = c.at[0], &cols = c.at[c.along_src()];
+  if (!c.is_matrix()) return 0;
+  const axis &rows = c.along_dst(), &cols = c.along_src();
   apart = cols.count <= most_few && rows.src == cols.count;
   if (apart) return cols.count;
   return rows.count <= most_few && cols.dst == rows.count ? rows.count : 0;
@@ -213,11 +157,11 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
   convert_narrow plan{};
   const int64_t few = few_of(c, plan.apart);
   if (few == 0) return run_tiles(queue, c);  // a part of a large array
-  const int j = c.along_src();
-  const side_axis &rows = c.at[0], &cols = c.at[j];
+  const int i = c.fastest_dst(), j = c.fastest_src();
+  const axis &rows = c.at[i], &cols = c.at[j];
   const int64_t length = plan.apart ? rows.count : cols.count, share = narrow_block / few / convert_quad * convert_quad;
   const int64_t blocks = (length - 1) / share + 1, matrices = c.elements() / few / length;
-  plan.walk = walk_of(c, 0, j);
+  plan.walk = walk_of(c, i, j);
   plan.few = static_cast<uint32_t>(few), plan.length = static_cast<uint32_t>(length);
   plan.share = static_cast<uint32_t>(share);
   plan.long_ld = static_cast<uint32_t>(plan.apart ? cols.dst : rows.src);
@@ -225,9 +169,9 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
   plan.whole_src = sources_aligned(c), plan.whole_dst = aligned(c.dst, c.to);
   // Of the dense side only matrices may begin anywhere.
   for (int k = 0; k < c.rank; ++k) {
-    const bool inside = k == 0 || k == j;
+    const bool inside = k == i || k == j;
     plan.whole_src = plan.whole_src && (k == j || (inside && plan.apart) || c.at[k].src % 4 == 0);
-    plan.whole_dst = plan.whole_dst && (k == 0 || (inside && !plan.apart) || c.at[k].dst % 4 == 0);
+    plan.whole_dst = plan.whole_dst && (k == i || (inside && !plan.apart) || c.at[k].dst % 4 == 0);
   }
   plan.grid = static_cast<uint32_t>(matrices * blocks);
   convert_job job;
@@ -252,9 +196,8 @@ lockstep_status run_gated_units(lockstep_queue& queue, const conversion& c) {
       status != LOCKSTEP_OK || whole == elements)
     return status;
   conversion rest = c;
+  rest.skip(0, whole);
   rest.at[0].count = elements - whole;
-  rest.src += whole * c.from, rest.dst += whole * c.to;
-  rest.times = static_cast<const char*>(c.times) + whole * c.from;
   return run_runs(queue, rest);
 }
 
@@ -296,7 +239,7 @@ const char* not_runs(const lockstep_queue*, const lockstep_call* call) {
 }
 int runs_yield(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
-  return static_cast<int>(c.rank > 1 && c.at[0].count < least_run);
+  return static_cast<int>(c.rank > 1 && c.along_dst().count < least_run);
 }
 const char* not_narrow(const lockstep_queue*, const lockstep_call* call) {
   bool apart = false;
@@ -304,14 +247,14 @@ const char* not_narrow(const lockstep_queue*, const lockstep_call* call) {
 }
 int narrow_yields(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
-  return static_cast<int>(std::max(c.at[0].count, c.at[c.along_src()].count) < least_long);
+  return static_cast<int>(std::max(c.along_dst().count, c.along_src().count) < least_long);
 }
 const char* not_tiles(const lockstep_queue*, const lockstep_call* call) {
-  return conversion(*call).tiles() ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
+  return conversion(*call).is_matrix() ? nullptr : "needs an axis that is contiguous in src and another that is in dst";
 }
 int tiles_yield(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
-  return static_cast<int>(c.at[0].count < least_side || c.at[c.along_src()].count < least_side);
+  return static_cast<int>(c.along_dst().count < least_side || c.along_src().count < least_side);
 }
 
 template <lockstep_status (*run)(lockstep_queue&, const conversion&)>

@@ -1,4 +1,4 @@
-// wide.hpp - which 16 bytes a thread of transpose_wide (transpose/wide.cuh) moves, where
+// wide.hpp - which 16 bytes a thread of transpose_wide (moves/wide.cuh) moves, where
 // tiles are full and both sides aligned.
 #pragma once
 

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(move_threads) move_gather(const __grid_constan
 }  // namespace
 
 lockstep_status launch_gather(lockstep_queue& queue, const axes& all) {
-  return in_parts(all, span_of, [&](const axes& a) {
+  return in_parts(all, [&](const axes& a) {
     const gather_plan plan = plan_gather(a, queue.facts->tuned.moves);
     return by_element(static_cast<size_t>(a.element_bytes), [&](auto element) {
       constexpr int bytes = sizeof element;

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "../kernel/divide.hpp"
-#include "../permute/axes.hpp"
 #include "../tuning.hpp"
+#include "axes.hpp"
 
 struct lockstep_queue;
 
 namespace lockstep::cuda {
-
-struct wide_job;
 
 // As divider, but that 1 is no case of its own: code that many blocks run for the first time must be short.
 struct quick_divider {
@@ -109,14 +107,6 @@ struct gather_plan {
 gather_plan plan_gather(const axes& a, const move_tuning& tuned);
 // An estimate, as that of choose_tiles.
 double gather_cost(const axes& a, const move_tuning& tuned);
-
-// What is estimated to be fastest; job: the axes as a matrix, where they are one.
-enum class move_by { tiles, gather, wide };
-move_by fastest_move(const lockstep_queue& queue, const axes& a, const wide_job* job);
-bool tiles_fit(const axes& a);  // but for addresses
-
-// The farthest element on either side: both kernels count in 32 bits, so larger arrays go in parts.
-int64_t span_of(const axes& a);
 
 // What the thread has made lately for axes alike, so that a call does not work it out anew (some us).
 template <class Value>

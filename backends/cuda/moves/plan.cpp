@@ -235,12 +235,6 @@ double choose_tiles(const axes& a, const tiles_shape& shape, const move_tuning& 
   return least;
 }
 
-int64_t span_of(const axes& a) {
-  int64_t src = 0, dst = 0;
-  for (int k = 0; k < a.rank; ++k) src += (a.at[k].count - 1) * a.at[k].src, dst += (a.at[k].count - 1) * a.at[k].dst;
-  return std::max(src, dst);
-}
-
 gather_plan plan_gather(const axes& a, const move_tuning& tuned) {
   gather_plan plan{};
   plan.src = a.src, plan.dst = a.dst, plan.levels = a.rank;

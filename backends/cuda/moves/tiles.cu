@@ -182,7 +182,7 @@ lockstep_status launch_rounds(lockstep_queue& queue, int element_bytes, const ti
 }  // namespace
 
 lockstep_status launch_tiles(lockstep_queue& queue, const axes& all) {
-  return in_parts(all, span_of, [&](const axes& a) {
+  return in_parts(all, [&](const axes& a) {
     struct made {
       bool fits;
       tiles_choice choice;

@@ -1,25 +1,21 @@
-// wide.hpp - the transposing tile engine that transpose and permute share: many
-// matrices, each dst[j][i] = src[i][j], placed by up to six outer axes.
+// wide.hpp - tiles of 16-byte accesses: many matrices, each dst[j][i] = src[i][j], placed by up to six outer axes.
 #pragma once
 
 #include "../device/queue.hpp"
 #include "../kernel/divide.hpp"
+#include "axes.hpp"
 
 namespace lockstep::cuda {
 
-struct wide_axis {
-  int64_t count, src_stride, dst_stride;  // elements
-};
-
-// What the caller asks for: src element (o..., i, j) is at sum(o * src_stride) +
-// i * src_ld + j, dst element (o..., j, i) at sum(o * dst_stride) + j * dst_ld + i.
+// What the caller asks for: src element (o..., i, j) is at sum(o * outer.src) + i * src_ld + j, dst element (o..., j,
+// i) at sum(o * outer.dst) + j * dst_ld + i.
 struct wide_job {
   const unsigned char* src = nullptr;
   unsigned char* dst = nullptr;
   size_t element_bytes = 0;
   int64_t rows = 1, cols = 1, src_ld = 0, dst_ld = 0;
   int outer_axes = 0;
-  wide_axis outer[6] = {};  // outermost first
+  axis outer[6] = {};  // outermost first
 };
 
 lockstep_status launch_wide(lockstep_queue& queue, const wide_job& job);

@@ -73,19 +73,19 @@ lockstep_status launch_wide(lockstep_queue& queue, const wide_job& job) {
   // A grid has at most 2^31-1 blocks: that many tiny matrices go in several launches.
   constexpr int64_t most = (int64_t{1} << 31) - 1;
   int longest = 0;
-  for (int axis = 1; axis < job.outer_axes; ++axis)
-    if (job.outer[axis].count > job.outer[longest].count) longest = axis;
+  for (int k = 1; k < job.outer_axes; ++k)
+    if (job.outer[k].count > job.outer[longest].count) longest = k;
   const int64_t tiles = wide_tiles(job);
   if (tiles <= most) return launch_best(queue, job);
   if (job.outer_axes == 0 || tiles / job.outer[longest].count > most)
     return failed(LOCKSTEP_UNSUPPORTED, "%lld tiles are more than a launch takes", static_cast<long long>(tiles));
-  const wide_axis whole = job.outer[longest];
+  const axis whole = job.outer[longest];
   const int64_t step = most / (tiles / whole.count);
   for (int64_t at = 0; at < whole.count; at += step) {
     wide_job part = job;
     part.outer[longest].count = std::min(step, whole.count - at);
-    part.src += at * whole.src_stride * static_cast<int64_t>(job.element_bytes);
-    part.dst += at * whole.dst_stride * static_cast<int64_t>(job.element_bytes);
+    part.src += at * whole.src * static_cast<int64_t>(job.element_bytes);
+    part.dst += at * whole.dst * static_cast<int64_t>(job.element_bytes);
     if (const lockstep_status status = launch_best(queue, part); status != LOCKSTEP_OK) return status;
   }
   return LOCKSTEP_OK;

@@ -259,14 +259,14 @@ inline wide_plan make_wide_plan(const wide_job& job, int64_t tile_rows, int64_t 
   plan.src_vector = aligned(job.src, job.rows > 1 ? job.src_ld : 0);
   plan.dst_vector = aligned(job.dst, job.cols > 1 ? job.dst_ld : 0);
   plan.outer_axes = job.outer_axes;
-  for (int axis = 0; axis < job.outer_axes; ++axis) {
-    const wide_axis& a = job.outer[axis];
+  for (int k = 0; k < job.outer_axes; ++k) {
+    const axis& a = job.outer[k];
     matrices *= a.count;
-    span += (a.count - 1) * a.src_stride;
-    plan.outer_count[axis] = divider(a.count);
-    plan.outer_src[axis] = a.src_stride, plan.outer_dst[axis] = a.dst_stride;
-    plan.src_vector = plan.src_vector && a.src_stride * bytes % 16 == 0;
-    plan.dst_vector = plan.dst_vector && a.dst_stride * bytes % 16 == 0;
+    span += (a.count - 1) * a.src;
+    plan.outer_count[k] = divider(a.count);
+    plan.outer_src[k] = a.src, plan.outer_dst[k] = a.dst;
+    plan.src_vector = plan.src_vector && a.src * bytes % 16 == 0;
+    plan.dst_vector = plan.dst_vector && a.dst * bytes % 16 == 0;
   }
   plan.src_begin = job.src, plan.src_end = job.src + span * bytes;
   plan.tiles = static_cast<uint32_t>(matrices * tiles_i * tiles_j);

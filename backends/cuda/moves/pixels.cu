@@ -7,9 +7,9 @@
 // Watch   Where pixels lie together, a warp's lanes are 32 to 64 bytes apart: the L1 joins what they load, but nothing
 //         joins what they store, so they hand it to one another through shared memory.
 // Source  this repository; figures in tests/results/tries.md.
-#include "../kernel/divide.hpp"
 #include "../kernel/element.cuh"
 #include "pixels.hpp"
+#include "walk.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -17,17 +17,8 @@ namespace {
 constexpr int threads = register_threads;
 constexpr int64_t most_channels = 4;
 
-struct outer_axis {
-  divider count;
-  int64_t src, dst;  // bytes from one to the next
-};
-struct pixels_plan {
-  const unsigned char* src;
-  unsigned char* dst;
-  int rank;
-  uint32_t units;                      // threads
-  int64_t plane;                       // bytes from a plane to the next
-  outer_axis axis[LOCKSTEP_MAX_RANK];  // units of pixels, then the others, in dst's order
+struct pixels_plan : move_walk {  // units of pixels, then the other axes
+  int64_t plane;                  // bytes from a plane to the next
 };
 
 // apart: src has the planes, else dst.
@@ -37,16 +28,7 @@ __global__ void __launch_bounds__(threads) permute_pixels(const __grid_constant_
   constexpr int pixels = 16 / bytes;
   const uint32_t unit = blockIdx.x * threads + threadIdx.x, lane = threadIdx.x % 32;
   const bool wanted = unit < plan.units;
-  uint32_t rest = wanted ? unit : 0;
-  int64_t from = 0, to = 0;
-#pragma unroll
-  for (int k = 0; k < LOCKSTEP_MAX_RANK; ++k) {
-    if (k >= plan.rank) break;
-    uint32_t index = rest;
-    rest = plan.axis[k].count.split(index);
-    from += index * plan.axis[k].src;
-    to += index * plan.axis[k].dst;
-  }
+  const auto [from, to] = place_of(plan, wanted ? unit : 0);
   follow_on();
   uint4 in[channels], out[channels];
   const unsigned char* const src = plan.src + from;

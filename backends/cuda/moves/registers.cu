@@ -13,27 +13,19 @@
 #include <algorithm>
 
 #include "../kernel/cache.cuh"
-#include "../kernel/divide.hpp"
 #include "../kernel/element.cuh"
 #include "../kernel/unit.cuh"
 #include "registers.hpp"
+#include "walk.cuh"
 
 namespace lockstep::cuda {
 namespace {
 
 constexpr int threads = register_threads;
 
-struct walked_axis {
-  divider count;
-  int64_t src, dst;  // bytes from one to the next
-};
-struct registers_plan {
-  const unsigned char* src;
-  unsigned char* dst;
-  int rank;
-  uint32_t units, last_units;           // of all threads; of those whose lines the L2 may still keep at the end
-  int64_t src_row, dst_row;             // bytes between a thread's rows on either side
-  walked_axis axis[LOCKSTEP_MAX_RANK];  // but src's fastest, in dst's order
+struct registers_plan : move_walk {  // all axes but src's fastest
+  uint32_t last_units;               // whose lines the L2 may still keep at the end
+  int64_t src_row, dst_row;          // bytes between a thread's rows on either side
 };
 
 // chunks: 16 bytes each, of a row of src.
@@ -42,16 +34,7 @@ __global__ void __launch_bounds__(threads) permute_registers(const __grid_consta
   constexpr int V = 16 / bytes;
   const uint32_t unit = blockIdx.x * threads + threadIdx.x;
   if (unit >= plan.units) return;
-  uint32_t rest = unit;
-  int64_t from = 0, to = 0;
-#pragma unroll
-  for (int k = 0; k < LOCKSTEP_MAX_RANK; ++k) {
-    if (k >= plan.rank) break;
-    uint32_t index = rest;
-    rest = plan.axis[k].count.split(index);
-    from += index * plan.axis[k].src;
-    to += index * plan.axis[k].dst;
-  }
+  const auto [from, to] = place_of(plan, unit);
   const kept_reads keeping;
   follow_on();
   uint32_t w[chunks][V][4];

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../dtypes.hpp"
+
 namespace lockstep::cuda {
 namespace {
 
@@ -53,9 +55,8 @@ bool widen(axes& a, pointers which) {
 }  // namespace
 
 bool whole_chunks(const axes& a, int64_t V) {
-  if (a.rank < 2) return false;
+  if (V < 1 || !a.is_matrix()) return false;
   const int along = a.fastest_src(), across = a.fastest_dst();
-  if (V < 1 || along == across || a.at[along].src != 1 || a.at[across].dst != 1) return false;
   if (a.at[along].count % V != 0 || a.at[across].count % V != 0) return false;
   for (int k = 0; k < a.rank; ++k)
     if ((k != along && a.at[k].src % V != 0) || (k != across && a.at[k].dst % V != 0)) return false;
@@ -76,6 +77,18 @@ int64_t axes::elements() const {
   return all;
 }
 
+int64_t axes::span() const {
+  int64_t of_src = 0, of_dst = 0;
+  for (int k = 0; k < rank; ++k) of_src += (at[k].count - 1) * at[k].src, of_dst += (at[k].count - 1) * at[k].dst;
+  return std::max(of_src, of_dst);
+}
+
+bool axes::is_matrix() const {
+  if (rank < 2) return false;
+  const int along = fastest_src(), across = fastest_dst();
+  return along != across && at[along].src == 1 && at[across].dst == 1;
+}
+
 int axes::fastest_src() const {
   int best = 0;
   for (int k = 1; k < rank; ++k)
@@ -84,30 +97,40 @@ int axes::fastest_src() const {
 }
 
 axes axes_of(const lockstep_call& call) {
-  const lockstep_permute_desc& d = call.permute;
-  axes a{static_cast<const unsigned char*>(call.src),
-         static_cast<unsigned char*>(call.dst),
-         static_cast<int>(d.element_bytes),
-         0,
-         {}};
-  for (int k = 0; k < d.rank; ++k)
-    if (d.shape[d.perm[k]] > 1) a.at[a.rank++] = {d.shape[d.perm[k]], d.src_strides[d.perm[k]], d.dst_strides[k]};
+  axes a{static_cast<const unsigned char*>(call.src), static_cast<unsigned char*>(call.dst), 0, 0, {}};
+  const auto add = [&](int64_t count, int64_t src, int64_t dst) {
+    if (count > 1) a.at[a.rank++] = {count, src, dst};
+  };
+  if (call.op == LOCKSTEP_TRANSPOSE) {
+    const lockstep_transpose_desc& d = call.transpose;
+    a.element_bytes = static_cast<int>(d.element_bytes);
+    add(d.batch, d.src_batch_stride, d.dst_batch_stride), add(d.cols, 1, d.dst_ld), add(d.rows, d.src_ld, 1);
+  } else if (call.op == LOCKSTEP_PERMUTE) {
+    const lockstep_permute_desc& d = call.permute;
+    a.element_bytes = static_cast<int>(d.element_bytes);
+    for (int k = 0; k < d.rank; ++k) add(d.shape[d.perm[k]], d.src_strides[d.perm[k]], d.dst_strides[k]);
+  } else {
+    const lockstep_convert_desc& d = call.convert;
+    a.element_bytes = static_cast<int>(dtype_bytes(d.dtype));
+    for (int k = 0; k < d.rank; ++k) add(d.shape[k], d.src_strides[k], d.dst_strides[k]);
+  }
+  sort_by_dst(a);
+  return a;
+}
+
+axes fused(axes a) {
+  sort_by_dst(a);
+  while (fuse_one(a)) {
+  }
   sort_by_dst(a);
   return a;
 }
 
 axes simplified(axes a, pointers which) {
-  sort_by_dst(a);
-  while (fuse_one(a)) {
-  }
-  sort_by_dst(a);
+  a = fused(a);
   while (widen(a, which)) {
   }
-  while (fuse_one(a)) {
-  }
-  sort_by_dst(a);
-  return a;
+  return fused(a);
 }
-axes simplified(const lockstep_call& call, pointers which) { return simplified(axes_of(call), which); }
 
 }  // namespace lockstep::cuda

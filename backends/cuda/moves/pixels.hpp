@@ -5,9 +5,7 @@
 #include "axes.hpp"
 
 namespace lockstep::cuda {
-bool pixels_fit(const axes& a);  // but for addresses, multiples of 16 bytes
-constexpr const char* not_pixels =
-    "needs 2 to 4 channels of at most 4 bytes, apart on one side, and planes of whole 16 bytes";
+bool pixels_fit(const axes& a);                               // but for addresses, multiples of 16 bytes
 bool pixels_pay(const lockstep_queue& queue, const axes& a);  // enough of them for every processor
 lockstep_status launch_pixels(lockstep_queue& queue, const axes& a);
 }  // namespace lockstep::cuda
