@@ -9,7 +9,6 @@
 // Source  lib/bits/order.hpp.
 #include "../ops.hpp"
 #include "few_rows.hpp"
-#include "library.hpp"
 #include "runs.hpp"
 #include "table.cuh"
 
@@ -38,13 +37,6 @@ struct reduce_op {
 
 constexpr lockstep_variant others[] = {
     any_type_row,
-    {"cub", "CUB's DeviceReduce::TransformReduce over the same fold", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
-     refuses_library, nullptr, workspace_library, launch_cub},
-    {"thrust", "Thrust's transform_reduce over the same fold; blocks", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
-     refuses_library, nullptr, workspace_library, launch_thrust},
-    reduction_row<reduce_op, by_threads>(
-        "alone", "a thread a sequence, in the fixed order: what the order costs without the memory hierarchy",
-        LOCKSTEP_LESSON),
 };
 
 constexpr auto rows = ways_between<reduce_op>(std::array{few_rows_row}, others);

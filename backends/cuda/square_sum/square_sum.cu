@@ -10,7 +10,6 @@
 //         whose squares leave the range (norm.cuh)
 // Source  lib/bits/order.hpp; mailbox.cuh.
 #include "../ops.hpp"
-#include "../reduce/library.hpp"
 #include "../reduce/table.cuh"
 #include "rows.hpp"
 
@@ -64,10 +63,8 @@ constexpr uint32_t lesson = LOCKSTEP_OWN_ORDER | LOCKSTEP_LESSON;
 
 constexpr lockstep_variant others[] = {
     any_type_row,
-    {"cub", "CUB's DeviceReduce::TransformReduce over the same fold", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
-     refuses_library, nullptr, workspace_library, launch_cub},
-    {"thrust", "Thrust's transform_reduce over the same fold; blocks", LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY,
-     refuses_library, nullptr, workspace_library, launch_thrust},
+    {"thrust", "Thrust's transform_reduce over the same fold: what a program would call; waits for the sum",
+     LOCKSTEP_OWN_ORDER | LOCKSTEP_LIBRARY, refuses_thrust, nullptr, workspace_thrust, launch_thrust},
     {"ptx_fma",
      "B9: multiply-adds as inline PTX (fma.rn, mad.wide, madc.hi): for floats the compiler's instruction, but not its "
      "unrolled loop",

@@ -119,7 +119,7 @@ row row_of(const ordered_json& run, const ordered_json& from, size_t index) {
   r.float_peer = from.value("float_peer", ""), r.float_verdict = from.value("float_verdict", "");
   r.over_float = from.value("over_float_peer", 0.0);
   r.own_order = r.checked.starts_with("own order");
-  r.library = r.ours() && (r.variant == "cub" || r.variant == "thrust");
+  r.library = r.ours() && r.variant == "thrust";
   if (r.idea.empty() && r.ours()) r.idea = idea_of(r.backend, r.op, r.variant);  // of files that do not say it
   r.family = family_of(r.name);
   r.operations = operations_of(r.name);
