@@ -211,13 +211,13 @@ const char* not_one_function(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   if (c.function < 0 || c.times != nullptr || c.scale != 1 || c.dtype != LOCKSTEP_F32 || c.result != LOCKSTEP_F32)
     return "computes functions of F32 as F32, without scale and times";
-  return one_run(c) ? nullptr : "needs arrays without gaps whose axes lie alike";
+  return one_run(c) ? nullptr : "needs src and dst without gaps, their axes in the same order";
 }
 const char* not_gated_units(const lockstep_queue*, const lockstep_call* call) {
   const conversion c(*call);
   if (c.function < 0 || c.times == nullptr || c.dtype != LOCKSTEP_BF16)
     return "computes functions of BF16 times a second array";
-  return one_run(c) ? nullptr : "needs arrays without gaps whose axes lie alike";
+  return one_run(c) ? nullptr : "needs src and dst without gaps, their axes in the same order";
 }
 int gated_units_yield(const lockstep_queue*, const lockstep_call* call) {
   return static_cast<int>(conversion(*call).elements() < least_units);
@@ -227,7 +227,7 @@ const char* not_looked_up(const lockstep_queue* queue, const lockstep_call* call
   const conversion c(*call);
   if (c.function < 0 || c.times != nullptr || c.from != 2 || c.to != 2)
     return "computes functions of 16-bit floats as 16-bit floats, without times";
-  if (!one_run(c)) return "needs arrays without gaps whose axes lie alike";
+  if (!one_run(c)) return "needs src and dst without gaps, their axes in the same order";
   return queue->facts->shared_bytes >= table_bytes ? nullptr : "needs 128 KiB of shared memory a block";
 }
 int looked_up_yields(const lockstep_queue*, const lockstep_call* call) {

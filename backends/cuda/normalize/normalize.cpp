@@ -65,7 +65,7 @@ const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call)
   if (lib::kind_of(d.kind).exponential) {
     const bool clusters = queue->facts->early;
     if (d.length > (clusters ? clustered_length(d.dtype) : exponential_length))
-      return clusters ? "rows of exponentials of more than 262,144 elements (F64: 131,072) are too many warps'"
+      return clusters ? "takes rows of exponentials of at most 262,144 elements (F64: 131,072)"
                       : "rows of exponentials of more than 16,384 elements are too many warps' without clusters";
     return dtype_bytes(d.dtype) == 2 && std::fabs(d.scale) <= least_held_scale
                ? "a scale of at most 2^-100 leaves the range of the kernel for 16-bit elements"
@@ -73,12 +73,12 @@ const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call)
   }
   if (lib::kind_of(d.kind).backward) {
     if (d.length > held_gradients(d.dtype))
-      return "rows of more than 8,192 elements (F64: 4,096) with their gradients are too many for a block";
+      return "takes rows of at most 8,192 elements (F64: 4,096) with their gradients";
     return d.kind == LOCKSTEP_NORMALIZE_RMS_BACKWARD && d.bias_gradient != nullptr && d.length > 512
                ? "a bias's gradient of RMS, which has none, has no registers"
                : nullptr;
   }
-  if (d.length > held_length(d.dtype)) return "rows of more than 32,768 elements (F64: 16,384) are too many warps'";
+  if (d.length > held_length(d.dtype)) return "takes rows of at most 32,768 elements (F64: 16,384)";
   const auto warps = static_cast<int>(order::leaves(d.length));
   // 1 KiB for what the warps exchange.
   return held_bytes(warps, order::rows, static_cast<size_t>(dtype_bytes(d.dtype))) + 1024 >

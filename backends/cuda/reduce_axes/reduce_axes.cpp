@@ -130,7 +130,7 @@ const char* not_gathered(const lockstep_queue*, const lockstep_call* call) {
   constexpr int64_t most = int64_t{1} << 31;
   if (split.length == 0 || split.length >= most || split.count == 0 || split.count >= most)
     return "needs fewer than 2^31 sequences, of 1 to 2^31 - 1 elements";
-  if (split.reduced.count > most_gathered_axes) return "needs at most three axes that go and do not lie as one";
+  if (split.reduced.count > most_gathered_axes) return "needs at most three reduced axes that cannot be merged";
   for (int k = 0; k < split.reduced.count; ++k)
     if (split.reduced.stride[k] >= most || split.reduced.stride[k] < -most) return "needs strides that fit 32 bits";
   return nullptr;
@@ -183,14 +183,14 @@ const char* not_axis_columns(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_reduce_axes_desc& d = call->reduce_axes;
   const lockstep_call inner = inner_call(*call, 1, 1, 1, 1);
   if (is_for_any_type(inner) && !is_narrow_extreme(inner))
-    return "is not for small and unsigned integers, products, counts and what leaves out NaNs";
+    return "is not for small or unsigned integers, products, counts and reductions that skip NaN";
   if (kind_of(d).of == lib::term::square && !is_float(d.dtype)) return "does not square integers";
   if (kind_of(d).to == lib::finish::root && d.dtype == LOCKSTEP_F64) return "does not scale norms of F64";
   const split_axes split(d);
   if (split.length == 0 || split.count == 0) return "needs elements";
   if (split.reduced.count != 1) return "needs axes that go and lie as one";
   const axis_list& kept = split.kept;
-  if (kept.count != 2 || kept.stride[1] != 1) return "needs runs of neighbours along the last of two axes that stay";
+  if (kept.count != 2 || kept.stride[1] != 1) return "needs two kept axes, the last of them contiguous";
   return split.reduced.stride[0] < kept.shape[1] ? "needs elements as far apart as a run is long" : nullptr;
 }
 // Batches that are many and small; long ones have a launch each.

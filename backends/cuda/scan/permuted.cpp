@@ -61,7 +61,7 @@ lockstep_call moved(const lockstep_call& call, int64_t bytes, const void* src, i
 const char* not_permuted(const lockstep_queue*, const lockstep_call* call) {
   const lockstep_scan_desc& d = call->scan;
   if (d.offsets != nullptr) return "needs sequences of one length";
-  return d.element_stride == 1 && d.dst_element_stride == 1 ? "needs elements or results that are no neighbours"
+  return d.element_stride == 1 && d.dst_element_stride == 1 ? "needs elements or results that are not contiguous"
                                                             : nullptr;
 }
 
