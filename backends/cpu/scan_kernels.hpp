@@ -25,7 +25,7 @@ struct scanned_columns {
   const double* total;  // of each column: of all leaves before; -0.0 where there is none
   double* entering;
   double* sums;   // to be filled with the leaves' sums, or NULL
-  double* lanes;  // room for order::lanes values a column
+  double* lanes;  // room for order::lanes values per column
 };
 
 // Extremes, and sums of I32 that fit 64 bits: what stands before an element is one number, of which the next one is

@@ -28,7 +28,7 @@ struct float_scan {
   static constexpr int64_t most_columns = scan_columns;
   typedef double value;
   struct before {
-    order::tree<double> tree;  // its parts are not cleared: they take half a KiB a column
+    order::tree<double> tree;  // its parts are not cleared: they take half a KiB per column
     void push(double leaf_sum) { tree.push(leaf_sum); }
     double total() const { return tree.count == 0 ? -0.0 : tree.total(); }
   };

@@ -3,7 +3,7 @@
 //         row at once, for their sum, and once more for the results. Exponentials are doubles in the L1 or L2; sums,
 //         extremes and roundings are those kernels that reduce and convert have.
 // Moves   every element once in and once out; again in where a row is larger than the caches
-// Limit   the exponentials: about 20 operations an element
+// Limit   the exponentials: about 20 operations per element
 // Watch   of SOFTMAX a thread keeps the exponentials of a row's first leaves only, as many as the caches hold; those
 //         of the others it computes twice, which costs less than memory for them
 // Source  lib/bits/functions.hpp (exp_of, log_of), lockstep.h
