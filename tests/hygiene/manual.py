@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """manual.py LOCKSTEP LOCKSTEP.1 - every option in a command's --help is in the man page, in the part of that command
-or in the part of options of every run."""
+or in the part of options of every run; and every line that begins with a dot is a macro, for others are not shown."""
 import re
 import subprocess
 import sys
@@ -14,6 +14,8 @@ parts["export"] = parts["import"]
 shared = text[text.index(".SH OPTIONS OF EVERY RUN"):text.index(".SH FILES IN")]
 ops = ["transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "map"]
 missing, options = [], 0
+macros = {"B", "BI", "BR", "I", "IP", "IR", "RB", "RE", "RI", "RS", "SH", "TH", "TP", "br", "fi", "nf"}
+missing += [f"lockstep.1 shows no line that begins with .{name}; write \\&.{name}" for name in re.findall(r"^\.(\w+)", text, re.M) if name not in macros]
 names = subprocess.run([tool, "bench", "--help"], capture_output=True, text=True, check=True).stdout.partition("Names of cases")[2]
 written = [line.split()[0] for line in names.splitlines() if re.match(r"  \S", line)]
 missing += [f"lockstep bench --help has {name}: not in lockstep.1" for name in written if f"\n.B {name}\n" not in text]
