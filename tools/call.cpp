@@ -41,8 +41,8 @@ constexpr std::array<std::pair<const char*, lockstep_shuffle_kind>, 4> kinds{{{"
                                                                               {"down", LOCKSTEP_SHUFFLE_DOWN},
                                                                               {"xor", LOCKSTEP_SHUFFLE_XOR}}};
 
-constexpr auto normalizations = [] {  // but for the gradients, which read and write more files than one
-  std::array<std::pair<const char*, lockstep_normalization>, LOCKSTEP_NORMALIZE_RMS_BACKWARD> names;
+constexpr auto normalizations = [] {
+  std::array<std::pair<const char*, lockstep_normalization>, LOCKSTEP_NORMALIZATION_COUNT> names;
   for (size_t k = 0; k < names.size(); ++k)
     names[k] = {lib::normalizations[k].option, static_cast<lockstep_normalization>(k)};
   return names;
@@ -344,7 +344,7 @@ call normalize(const request& what, const array& in) {
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
   if (about.one_result) c.result.shape.pop_back();
-  c.keeps.reserve(5);
+  c.keeps.reserve(6);
   if (!what.offsets.empty()) {
     if (shape.size() != 1) refuse("--offsets cut an array of 1 axis, this one has {}", shape.size());
     c.keeps.push_back(offsets_of(what, in));
@@ -386,6 +386,17 @@ call normalize(const request& what, const array& in) {
     if (dtype_of(given->header, what.bf16) != dtype)
       refuse("--residual is {}, the input {}; give one type", given->header.descr, in.header.descr);
     d.residual = given->data;
+  }
+  if (about.backward != !what.gradient.empty())
+    refuse("--gradient FILE.npy goes with --kind rms_backward and layer_backward: give both, or none");
+  if (!what.gradient.empty()) d.gradient = like_input(what, what.gradient, "--gradient", in, c);
+  for (const auto& [file, option, to] : {std::tuple{&what.weight_gradient, "--weight-gradient", &d.weight_gradient},
+                                         {&what.bias_gradient, "--bias-gradient", &d.bias_gradient}}) {
+    if (file->empty()) continue;
+    if (!about.backward) refuse("{} goes with --kind rms_backward and layer_backward; leave it out", option);
+    if (*file == "-") refuse("{} is -; name a file, stdout is for the result", option);
+    c.columns.emplace_back(*file, make_array(descr_of(d.weight_dtype), {shape.back()}));
+    *to = writable(c.columns.back().second);
   }
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) {
     return lockstep_normalize(context, &d, src, dst, options);

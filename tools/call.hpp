@@ -26,15 +26,17 @@ struct request {
   double value = 0;
   std::string kind = "idx";  // shuffle's, and normalize's
   double eps = 1e-5;
-  bool exclusive = false;              // scan
-  std::string weight, bias, residual;  // .npy files of a normalization
-  std::string labels;                  // a .npy file of picked
-  std::string other;                   // a .npy file of sums of two arrays
-  std::string times;                   // a .npy file of map
-  bool rows = false;                   // sums: a result a row
-  int64_t correction = 0;              // of a variance
-  double scale = 1;                    // convert, map, softmax and its kin
-  std::string function;                // map
+  bool exclusive = false;                      // scan
+  std::string weight, bias, residual;          // .npy files of a normalization
+  std::string labels;                          // a .npy file of picked
+  std::string gradient;                        // a .npy file of the kinds *_backward ...
+  std::string weight_gradient, bias_gradient;  // ... and those that they write
+  std::string other;                           // a .npy file of sums of two arrays
+  std::string times;                           // a .npy file of map
+  bool rows = false;                           // sums: a result a row
+  int64_t correction = 0;                      // of a variance
+  double scale = 1;                            // convert, map, softmax and its kin
+  std::string function;                        // map
   int width = 32, operand = 0;
 };
 
@@ -44,6 +46,7 @@ struct call {
   std::function<lockstep_status(lockstep_context*, const void* src, void* dst, const lockstep_options*)> run;
   // The same as a plan; empty where the call is really several (reduce along a middle axis).
   std::function<lockstep_status(lockstep_context*, const lockstep_options*, lockstep_plan**)> plan;
+  std::vector<std::pair<std::string, array>> columns = {};  // what run writes besides, and the files it goes to
 };
 
 // Throws usage_error if the options do not fit the array. in is in C order; permute, convert

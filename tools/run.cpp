@@ -133,7 +133,8 @@ std::string story(const ran& r) {
 }
 
 int run(const run_options& o) {
-  take_stdout({{"--json", o.json}});
+  take_stdout(
+      {{"--json", o.json}, {"--weight-gradient", o.what.weight_gradient}, {"--bias-gradient", o.what.bias_gradient}});
   if (o.output == "-" && o.json == "-") refuse("--json and -o both want stdout; give one of them a file");
   const context context(o.where);
   const array given = read_npy(o.input);
@@ -158,6 +159,11 @@ int run(const run_options& o) {
   } else {
     output_npy out(o.output, c.result);
     r = execute(c, context, o, in.data, out.data());
+    out.commit();
+  }
+  for (const auto& [file, column] : c.columns) {
+    output_npy out(file, column.header);
+    std::memcpy(out.data(), column.data, column.header.data_bytes());
     out.commit();
   }
 
@@ -247,13 +253,12 @@ void add_options(lockstep_op op, command command, run_options& o) {
       break;
     case LOCKSTEP_NORMALIZE: {
       std::vector<std::string> kinds;
-      for (const lib::normalization_kind& kind : lib::normalizations)
-        if (!kind.backward) kinds.emplace_back(kind.option);
+      for (const lib::normalization_kind& kind : lib::normalizations) kinds.emplace_back(kind.option);
       command
           .add("--kind", o.what.kind,
                "l2 (x / norm), rms (x / root mean square), layer (mean 0, deviation 1), softmax, log_softmax, "
-               "logsumexp (one "
-               "result per row) or picked (log_softmax of the element that --labels names in each row)")
+               "logsumexp (one result per row), picked (log_softmax of the element that --labels names in each row), "
+               "rms_backward or layer_backward (the gradient of the input of rms and layer)")
           .type_name("NAME")
           .one_of(kinds)
           .required();
@@ -270,6 +275,15 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .show_default();
       command.add("--weight", o.what.weight, "multiply each column by this, a 1-D .npy").type_name("FILE.npy");
       command.add("--bias", o.what.bias, "then add this").type_name("FILE.npy");
+      command
+          .add("--gradient", o.what.gradient,
+               "of the kinds _backward: the gradient of the result, an array like the input")
+          .type_name("FILE.npy");
+      command
+          .add("--weight-gradient", o.what.weight_gradient, "of the kinds _backward: write the gradient of the weight")
+          .type_name("OUT.npy");
+      command.add("--bias-gradient", o.what.bias_gradient, "of the kinds _backward: write the gradient of the bias")
+          .type_name("OUT.npy");
       command.add("--residual", o.what.residual, "an array like the input, added to it first").type_name("FILE.npy");
       command.add("--result", o.what.result, "type of the result: default (the input's), f16, bf16, f32 or f64")
           .type_name("TYPE")

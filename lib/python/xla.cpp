@@ -155,8 +155,8 @@ bool read(const xla::frame& f, const char* name, void* to, size_t room, size_t* 
 struct written {
   int32_t op, count, results;  // of arguments, of results
   int32_t places[4];           // where the description holds the pointers of those behind the first, results last
-  int32_t coefficients;    // where it holds that of the coefficients, 0 where it has none
-  int32_t source, result;  // bytes of an element, to see that both sides speak of the same arrays
+  int32_t coefficients;        // where it holds that of the coefficients, 0 where it has none
+  int32_t source, result;      // bytes of an element, to see that both sides speak of the same arrays
 };
 
 // Whether all pointers that will be put into a description of so many bytes lie within.
@@ -191,8 +191,8 @@ xla::error* handle(xla::frame* given) {
   if (!read(f, "call", &w, sizeof w, &length) || length != sizeof w ||
       !read(f, "description", description, sizeof description, &described) ||
       !read(f, "coefficients", coefficients, sizeof coefficients, &weights) || !fits(w, described) ||
-      f.arguments.count != w.count || f.results.count != w.results || bytes_of(f.arguments.items[0]->dtype) != w.source ||
-      bytes_of(f.results.items[0]->dtype) != w.result)
+      f.arguments.count != w.count || f.results.count != w.results ||
+      bytes_of(f.arguments.items[0]->dtype) != w.source || bytes_of(f.results.items[0]->dtype) != w.result)
     return fail(f, xla::invalid_argument, "the program was compiled by another release of lockstep; compile it again");
   if (w.coefficients) put(description, w.coefficients, coefficients);
   const int32_t* place = w.places;

@@ -238,6 +238,21 @@ class Tool(unittest.TestCase):
         self.fails(2, "--labels FILE.npy goes with --kind picked", "run", "normalize", src, "-o", out, "--kind", "softmax", "--labels", labels)
         self.fails(2, "needs elements <i8", "run", "normalize", src, "-o", out, "--kind", "picked", "--labels", self.save("l4.npy", np.array([3, 2], "i4")))
 
+    def test_gradients(self):
+        """Of rows of mean square 1, so that all numbers are short."""
+        ones, slopes = np.array([[1.0, -1], [1, -1]]), self.save("slopes.npy", np.array([[1.0, 2], [3, 5]]))
+        out, of_weight, of_bias = self.path("o.npy"), self.path("of_weight.npy"), self.path("of_bias.npy")
+        backward = ("--kind", "rms_backward", "--eps", "0", "--gradient", slopes)
+        self.check_op("normalize", ones, np.array([[1.5, 1.5], [4, 4]]), *backward, "--weight-gradient", of_weight, "--bias-gradient", of_bias)
+        self.assertEqual([np.load(of_weight).tolist(), np.load(of_bias).tolist()], [[4, -7], [4, 7]])
+        rows = self.save("rows.npy", ones)
+        self.fails(2, "--gradient FILE.npy goes with --kind rms_backward", "run", "normalize", rows, "-o", out, "--kind", "layer_backward")
+        self.fails(2, "--gradient FILE.npy goes with --kind rms_backward", "run", "normalize", rows, "-o", out, "--kind", "rms", "--gradient", slopes)
+        self.fails(2, "--bias-gradient goes with --kind", "run", "normalize", rows, "-o", out, "--kind", "rms", "--bias-gradient", of_bias)
+        self.fails(2, "--weight-gradient is -", "run", "normalize", rows, "-o", out, *backward, "--weight-gradient", "-")
+        self.fails(2, "--bias is", "run", "normalize", rows, "-o", out, *backward, "--bias", self.save("b.npy", ones[0]))
+        self.fails(2, "--gradient is <f4, the input <f8", "run", "normalize", rows, "-o", out, *backward[:-1], self.save("g4.npy", ones.astype("f4")))
+
     def test_digest(self):
         """The formula of order.md for one word: two f4 of value 0 and 1."""
         words = [0x3F800000 << 32]

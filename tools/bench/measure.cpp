@@ -40,7 +40,8 @@ double compulsory_bytes(const test_case& t) {
   const double once =
       static_cast<double>(t.src.elements()) * static_cast<double>(t.src.element_bytes) +
       static_cast<double>(t.dst.elements()) * static_cast<double>(t.dst.element_bytes) +
-      static_cast<double>(t.offsets.size() * 8 + t.weight.size() + t.bias.size() + t.residual.size() + t.other.size());
+      static_cast<double>(t.offsets.size() * 8 + t.weight.size() + t.bias.size() + t.residual.size() + t.other.size() +
+                          t.gradient.size() + t.weight_gradient.size() + t.bias_gradient.size());
   return once * sweeps_of(t);
 }
 bool reads_only(const test_case& t) {
@@ -160,7 +161,7 @@ class bench_run {
                  dst_at = static_cast<size_t>(t.dst_shift) * t.dst.element_bytes;
     unsigned char* src_host = grow(src_host_, src_bytes + src_at).data() + src_at;
     bench_data::fill(t, src_host);
-    std::optional<block> src_device, dst_device, beside_device[5];
+    std::optional<block> src_device, dst_device, beside_device[8];
     cases::arrays_beside beside = t.offsets.empty() ? nullptr : t.offsets.data();
     unsigned char* got = grow(got_, dst_bytes + dst_at).data() + dst_at;
     if (t.in_place)
@@ -180,7 +181,7 @@ class bench_run {
       dst = dst_device->data() + dst_at;
       check(lockstep_copy(context_, backend.c_str(), src_host, src_device->data() + src_at, src_bytes));
       check(lockstep_copy(context_, backend.c_str(), got, dst, dst_bytes));
-      const auto on_device = [&](std::optional<block>& there, const auto& values) -> const void* {
+      const auto on_device = [&](std::optional<block>& there, const auto& values) -> void* {
         if (values.empty() || kind != LOCKSTEP_DEVICE) return nullptr;
         const size_t size = values.size() * sizeof values[0];
         there.emplace(context_, backend, LOCKSTEP_DEVICE, size);
@@ -193,6 +194,9 @@ class bench_run {
       beside.bias = on_device(beside_device[2], t.bias);
       beside.residual = on_device(beside_device[3], t.residual);
       beside.other = on_device(beside_device[4], t.other);
+      beside.gradient = on_device(beside_device[5], t.gradient);
+      beside.weight_gradient = on_device(beside_device[6], t.weight_gradient);
+      beside.bias_gradient = on_device(beside_device[7], t.bias_gradient);
     }
     if (t.in_place) src = dst;
     // A group's plan keeps its pointers.
@@ -201,6 +205,10 @@ class bench_run {
     void* const plan_dst = grouped ? nullptr : dst;
     const bool can_check = asked_.verify;
     if (can_check) expect(backend, t, src_host);
+    // What a call writes besides dst: as the oracle wrote it, then as each variant does.
+    const auto columns_of = [](const test_case& c) { return std::pair(c.weight_gradient, c.bias_gradient); };
+    const auto want_columns = columns_of(t);
+    for (auto* columns : {&t.weight_gradient, &t.bias_gradient}) std::fill(columns->begin(), columns->end(), gap);
 
     const double limit = limits_.of_case(backend, reads_only(t), bytes / sweeps_of(t));
     const size_t before = out_.results.size();
@@ -240,7 +248,18 @@ class bench_run {
       r.checked = "not checked: --no-verify";
       if (can_check) {
         if (!on_cpu) check(lockstep_copy(context_, backend.c_str(), dst, got, dst_bytes));
-        r.checked = compare_bits(t, want_.data(), got, ran.order == 0);
+        if (beside.weight_gradient != nullptr)
+          check(lockstep_copy(context_, backend.c_str(), beside.weight_gradient, t.weight_gradient.data(),
+                              t.weight_gradient.size()));
+        if (beside.bias_gradient != nullptr)
+          check(lockstep_copy(context_, backend.c_str(), beside.bias_gradient, t.bias_gradient.data(),
+                              t.bias_gradient.size()));
+        r.checked = columns_of(t) == want_columns
+                        ? compare_bits(t, want_.data(), got, ran.order == 0)
+                        : format_text(
+                              "WRONG: gradients of weight or bias differ from the oracle's; run lockstep verify "
+                              "--case {}",
+                              t.name);
         if (r.checked.starts_with("WRONG")) {  // not timed, so that it cannot be mistaken for a result
           out_.wrong.push_back(format_text("{} on {} variant {}: {}", t.name, backend, r.variant, r.checked));
           continue;
@@ -262,7 +281,7 @@ class bench_run {
     std::vector<double> numbers = t.coefficients;
     for (const test_case& member : t.members) numbers.push_back(static_cast<double>(member.src.elements()));
     std::vector<unsigned char> sides;
-    for (const auto* side : {&t.weight, &t.bias, &t.residual, &t.other})
+    for (const auto* side : {&t.weight, &t.bias, &t.residual, &t.other, &t.gradient})
       sides.insert(sides.end(), side->begin(), side->end());
     crew_->measure(ours, numbers, {src_host, src_bytes}, {can_check ? want_.data() : got, dst_bytes}, sides,
                    [&](int32_t n, const void* shared) {

@@ -44,6 +44,11 @@ class Case:
             self.beside = [self.shape[1:]] * sum(bool(side) for side in (m[5], m[6]))
             if m[6] and not m[5]:
                 self.kind = None
+        elif m := re.fullmatch(r"normalize/(rms|layer)_backward/(b?f16|f32|f64)/(\d*[02468])x(\d+)/weight/of_weight(/of_bias)?", name):
+            self.kind, self.how, self.dtype, self.shape = "sloped", m[1], np.dtype(types[m[2]]), (int(m[3]), int(m[4]))
+            self.result, self.eps, self.beside = self.dtype, 1e-5, [self.shape[1:], self.shape]  # weight, gradient
+            if (m[1] == "layer") != bool(m[5]):
+                self.kind = None
         elif m := re.fullmatch(r"scan/(sum|min|max)/(b?f16|f32|f64|i32)/(full|rows|columns)/([\dx]+)", name):
             self.kind, self.how, self.dtype, self.shape = "scanned", m[1], np.dtype(types[m[2]]), tuple(map(int, m[4].split("x")))
             self.axis = 0 if m[3] != "rows" else 1
@@ -87,7 +92,7 @@ class Case:
         return at
 
     def sides(self):
-        """The arrays besides src, of its type: weight and bias, or the second array of a sum."""
+        """The arrays besides src, of its type: weight and bias, weight and gradient, or the second array of a sum."""
         at, found = 0, []
         for shape in self.beside:
             found.append(np.memmap(os.fdopen(5, "rb", closefd=False), self.dtype, "r", at, shape))
