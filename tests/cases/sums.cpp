@@ -160,6 +160,11 @@ std::vector<std::string> list_sums(level depth) {
               "even/9x99/to_bf16", "full/77/to_f32", "full/77/to_f16", "rows/9x300/to_bf16", "columns/300x9/to_f32",
               "columns/31x9/to_f16", "columns/300x9/special/to_bf16"})
           add(rest);
+        // Columns that a thread takes whole: few elements, or many columns.
+        if (kind == "dot" || kind == "sqdiff" || variance)
+          for (const char* rest : {"columns/2x1001", "columns/9x700/ld703,709", "columns/16x515/special",
+                                   "columns/5x70/wide/to_bf16", "columns/21x34001/ld34004,34003", "columns/99x33800"})
+            add(rest);
         if (dtype == "f64")
           for (const char* rest : {"full/5000/huge", "rows/20x300/tiny", "rows/9x3000/huge"}) add(rest);
         if (variance)
@@ -168,9 +173,9 @@ std::vector<std::string> list_sums(level depth) {
             add(rest);
         if (variance && dtype == "f64")
           for (const char* what : {"/equal", "/nearly"})
-            for (const char* shape :
-                 {"full/999", "full/70001", "rows/70x33", "rows/9x999", "rows/5x3001", "columns/33x70",
-                  "columns/3000x7", "mixed/30x99", "mixed/9x5000", "full/5000/stride3,1"})
+            for (const char* shape : {"full/999", "full/70001", "rows/70x33", "rows/9x999", "rows/5x3001",
+                                      "columns/33x70", "columns/3000x7", "columns/9x700", "columns/70x34001",
+                                      "mixed/30x99", "mixed/9x5000", "full/5000/stride3,1"})
               add(std::string(shape) + what);
       }
       if (depth == level::full)

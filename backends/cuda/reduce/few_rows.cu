@@ -110,11 +110,11 @@ const char* refuses_few_rows(const lockstep_queue*, const lockstep_call* call) {
              : nullptr;
 }
 
-// Fewer threads than SMs hold would have too few loads in flight; but of 16-bit results the other rows are far slower.
+// A thread with more than 16 elements pays only where there are threads enough to fill the SMs.
 int yields_few_rows(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_reduce_desc& d = call->reduce;
-  const bool narrow = d.result == LOCKSTEP_F16 || d.result == LOCKSTEP_BF16;
-  return !narrow && d.count * element_bytes(d) / 16 < int64_t{queue->facts->processors} * block_threads;
+  const int64_t a_thread = 16 / element_bytes(d), threads = d.count / a_thread;
+  return d.length * a_thread > 16 && threads < int64_t{queue->facts->processors} * block_threads;
 }
 
 lockstep_status launch_few_rows(lockstep_queue& queue, const lockstep_call& call) {

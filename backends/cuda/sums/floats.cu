@@ -6,6 +6,7 @@
 // Watch   elements of src and other belong together by their index in the sequence
 // Source  lib/bits/order.hpp
 #include "kernels.cuh"
+#include "short_columns.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -152,6 +153,20 @@ struct float_terms : float_results {
                        : short_rows_of<false, Q>(d, at, n, t, threads, value_of);
   }
 
+  static constexpr int short_column_elements = 16, short_column_blocks = sizeof(E) == 8 ? 2 : 4;
+  __device__ static double short_column(const term_sums& d, int64_t s, int n) {
+    const E* x = static_cast<const E*>(d.src) + s;
+    double sum;
+    const auto by = [&]<bool two>(std::bool_constant<two>, const E* y) {
+      by_term<two>(d.kind, [&](const auto& enter) {
+        sum = sum_of_short_column<short_column_elements, two>(x, d.element_stride, y, d.other_element_stride, n, enter);
+      });
+    };
+    d.other != nullptr ? by(std::true_type{}, static_cast<const E*>(d.other) + s * d.other_sequence_stride)
+                       : by(std::false_type{}, x);
+    return sum;
+  }
+
   template <int C>
   __device__ static double column(const term_sums& d, const pair_places& at, int n, double (&room)[sum_threads],
                                   double (&)[C]) {
@@ -177,12 +192,11 @@ struct float_terms : float_results {
 }  // namespace
 
 lockstep_status sum_floats(lockstep_queue& queue, const term_sums& d, void* workspace) {
-  switch (d.dtype) {
-    case LOCKSTEP_F16: return launch_sums<float_terms<half16>, float_results>(queue, d, workspace);
-    case LOCKSTEP_BF16: return launch_sums<float_terms<bfloat16>, float_results>(queue, d, workspace);
-    case LOCKSTEP_F32: return launch_sums<float_terms<float>, float_results>(queue, d, workspace);
-    default: return launch_sums<float_terms<double>, float_results>(queue, d, workspace);
-  }
+  return by_float(d.dtype, [&]<class E>(E) {
+    using fold = float_terms<E>;
+    return are_short_columns<fold>(queue, d) ? launch_short_columns<fold>(queue, d)
+                                             : launch_sums<fold, float_results>(queue, d, workspace);
+  });
 }
 
 }  // namespace lockstep::cuda

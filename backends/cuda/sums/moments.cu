@@ -7,6 +7,7 @@
 // Source  lib/bits/order_rows.hpp
 #include "../normalize/rows.cuh"
 #include "kernels.cuh"
+#include "short_columns.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -96,6 +97,34 @@ struct moments_of_elements : moment_results {
     return {static_cast<double>(n), sum, m2, equal};
   }
 
+  struct squares_about : float_sum<E, false> {
+    double mean;
+    __device__ void take(double& acc, E x, int) const { acc = squared_from(mean, acc, widened(x)); }
+    __device__ void take_if(double& acc, E x, int, bool wanted) const {
+      acc = wanted ? squared_from(mean, acc, widened(x)) : acc;
+    }
+  };
+  static constexpr int short_column_elements = order::lanes, short_column_blocks = 4;
+  __device__ static partial short_column(const term_sums& d, int64_t s, int n) {
+    const E* const x = static_cast<const E*>(d.src) + s;
+    const auto folded = [&](const auto& by) {
+      return n <= 8    ? fold_column<8>(by, x, d.element_stride, n)
+             : n <= 16 ? fold_column<16>(by, x, d.element_stride, n)
+             : n <= 32 ? fold_column<32>(by, x, d.element_stride, n)
+                       : fold_column<order::lanes>(by, x, d.element_stride, n);
+    };
+    const double sum = folded(float_sum<E, false>{}), mean = __ddiv_rn(sum, static_cast<double>(n));
+    const double m2 = folded(squares_about{{}, mean});
+    double equal = 0.0;
+    if constexpr (sizeof(E) == 8) {
+      if (order::may_all_be(x[0], mean)) {
+        equal = x[0];
+        for (int i = 1; i < n; ++i) equal = x[i * d.element_stride] == x[0] ? equal : 0.0;
+      }
+    }
+    return {static_cast<double>(n), sum, m2, equal};
+  }
+
   template <int C>
   __device__ static partial column(const term_sums& d, const pair_places& at, int n, double (&room)[sum_threads],
                                    double (&means)[C]) {
@@ -159,12 +188,11 @@ struct moments_of_elements : moment_results {
 }  // namespace
 
 lockstep_status sum_moments(lockstep_queue& queue, const term_sums& d, void* workspace) {
-  switch (d.dtype) {
-    case LOCKSTEP_F16: return launch_sums<moments_of_elements<half16>, moment_results>(queue, d, workspace);
-    case LOCKSTEP_BF16: return launch_sums<moments_of_elements<bfloat16>, moment_results>(queue, d, workspace);
-    case LOCKSTEP_F32: return launch_sums<moments_of_elements<float>, moment_results>(queue, d, workspace);
-    default: return launch_sums<moments_of_elements<double>, moment_results>(queue, d, workspace);
-  }
+  return by_float(d.dtype, [&]<class E>(E) {
+    using fold = moments_of_elements<E>;
+    return are_short_columns<fold>(queue, d) ? launch_short_columns<fold>(queue, d)
+                                             : launch_sums<fold, moment_results>(queue, d, workspace);
+  });
 }
 
 }  // namespace lockstep::cuda
