@@ -182,6 +182,20 @@ lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, loc
   d.eps = eps;
   return d;
 }
+lockstep_normalize_desc lockstep_normalize_axis(lockstep_normalization kind, lockstep_dtype dtype, int64_t outer,
+                                                int64_t length, int64_t inner, double eps) {
+  // What is beyond 2^63 is refused by the call.
+  const auto times = [](int64_t a, int64_t b) {
+    int64_t n = 0;
+    return __builtin_mul_overflow(a, b, &n) ? INT64_MAX : n;
+  };
+  lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype, times(outer, inner), length, eps);
+  d.src_stride = d.residual_stride = d.sum_stride = times(length, inner);
+  const bool one_result = lockstep::lib::is_normalization(kind) && lockstep::lib::kind_of(kind).one_result;
+  d.dst_stride = one_result ? 1 : d.src_stride;
+  d.inner = inner;
+  return d;
+}
 lockstep_normalize_desc lockstep_normalize_segments(lockstep_normalization kind, lockstep_dtype dtype, int64_t segments,
                                                     const int64_t* offsets, double scale) {
   lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype, segments, 0, scale);

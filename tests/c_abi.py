@@ -23,7 +23,8 @@ Shuffle = struct("Shuffle", ("kind", i32), ("element_bytes", size_t), ("count", 
 Normalize = struct("Normalize", ("kind", i32), ("dtype", i32), ("result", i32), ("weight_dtype", i32), ("count", i64),
                    ("length", i64), ("src_stride", i64), ("dst_stride", i64), ("residual_stride", i64), ("sum_stride", i64),
                    ("eps", f64), ("weight", ptr), ("bias", ptr), ("residual", ptr), ("sum", ptr), ("offsets", ptr), ("given", ptr),
-                   ("gradient", ptr), ("gradient_stride", i64), ("weight_gradient", ptr), ("bias_gradient", ptr))
+                   ("gradient", ptr), ("gradient_stride", i64), ("weight_gradient", ptr), ("bias_gradient", ptr),
+                   ("inner", i64))
 
 Scan = struct("Scan", ("reduction", i32), ("dtype", i32), ("result", i32), ("count", i64), ("length", i64), ("element_stride", i64),
               ("sequence_stride", i64), ("offsets", ptr), ("dst_element_stride", i64), ("dst_sequence_stride", i64), ("exclusive", i32))

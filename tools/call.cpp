@@ -330,20 +330,25 @@ call scan(const request& what, const array& in) {
   return c;
 }
 
-// Rows are along the last axis.
+// Rows are along the last axis, or along the one that is named.
 call normalize(const request& what, const array& in) {
   const std::vector<int64_t>& shape = in.header.shape;
   if (shape.empty()) refuse("normalize needs an array of 1 axis or more, this one has none");
+  const auto rank = static_cast<int64_t>(shape.size());
+  const int64_t named_axis = what.axis.value_or(-1), axis = named_axis < 0 ? named_axis + rank : named_axis;
+  if (axis < 0 || axis >= rank)
+    refuse("--axis is {}, the array {} has axes 0 to {}", named_axis, shape_text(shape), rank - 1);
+  const int64_t length = shape[static_cast<size_t>(axis)];
   const lockstep_dtype dtype = dtype_of(in.header, what.bf16);
   const lockstep_normalization kind = named(normalizations, what.kind, "--kind");
   const lib::normalization_kind& about = lib::kind_of(kind);
-  lockstep_normalize_desc d =
-      lockstep_normalize_rows(kind, dtype, product(shape.data(), shape.data() + shape.size() - 1), shape.back(),
-                              about.exponential ? what.scale : what.eps);
+  lockstep_normalize_desc d = lockstep_normalize_axis(kind, dtype, product(shape.data(), shape.data() + axis), length,
+                                                      product(shape.data() + axis + 1, shape.data() + rank),
+                                                      about.exponential ? what.scale : what.eps);
   if (what.result != "default") d.result = named(casts, what.result, "--result");
   call c{in.header, {}, {}, {}};
   c.result.descr = descr_of(d.result);
-  if (about.one_result) c.result.shape.pop_back();
+  if (about.one_result) c.result.shape.erase(c.result.shape.begin() + axis);
   c.keeps.reserve(6);
   if (!what.offsets.empty()) {
     if (shape.size() != 1) refuse("--offsets cut an array of 1 axis, this one has {}", shape.size());
@@ -369,7 +374,7 @@ call normalize(const request& what, const array& in) {
   for (const auto& [file, option, to] :
        {std::tuple{&what.weight, "--weight", &d.weight}, {&what.bias, "--bias", &d.bias}}) {
     if (file->empty()) continue;
-    const array* given = side(*file, option, {shape.back()});
+    const array* given = side(*file, option, {length});
     d.weight_dtype = dtype_of(given->header, what.bf16);  // the library refuses one that does not fit
     *to = given->data;
   }
@@ -395,7 +400,7 @@ call normalize(const request& what, const array& in) {
     if (file->empty()) continue;
     if (!about.backward) refuse("{} goes with --kind rms_backward and layer_backward; leave it out", option);
     if (*file == "-") refuse("{} is -; name a file, stdout is for the result", option);
-    c.columns.emplace_back(*file, make_array(descr_of(d.weight_dtype), {shape.back()}));
+    c.columns.emplace_back(*file, make_array(descr_of(d.weight_dtype), {length}));
     *to = writable(c.columns.back().second);
   }
   c.run = [d](auto* context, auto* src, auto* dst, auto* options) {

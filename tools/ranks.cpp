@@ -77,8 +77,10 @@ struct ranks_call {
       case LOCKSTEP_STENCIL:
       case LOCKSTEP_REDUCE:
       case LOCKSTEP_SQUARE_SUM: return true;
-      case LOCKSTEP_SCAN: return c.scan.length < 2 || c.scan.element_stride > 0;
-      case LOCKSTEP_NORMALIZE: return c.normalize.src_stride > 0 && !lib::kind_of(c.normalize.kind).backward;
+      case LOCKSTEP_SCAN: return c.before.empty() && (c.scan.length < 2 || c.scan.element_stride > 0);
+      case LOCKSTEP_NORMALIZE:
+        return c.normalize.src_stride > 0 && c.normalize.inner <= 1 && c.given.empty() &&
+               !lib::kind_of(c.normalize.kind).backward;
       case LOCKSTEP_SUMS:  // each rank has blocks of its own of both arrays
         return c.sums.kind <= LOCKSTEP_SUMS_ABSOLUTE &&
                (c.other.empty() || c.sums.count < 2 || c.sums.other_sequence_stride > 0);

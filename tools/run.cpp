@@ -270,6 +270,7 @@ void add_options(lockstep_op op, command command, run_options& o) {
           .add("--offsets", o.what.offsets,
                "of softmax and what follows it: rows are segments of a 1-D array, row s is [offsets[s], offsets[s+1])")
           .type_name("FILE.npy");
+      command.add("--axis", o.axis, "rows are along this axis (default: -1, the last)").type_name("K");
       command.add("--eps", o.what.eps, "least norm of l2; added to the mean square of rms and layer")
           .type_name("X")
           .show_default();
@@ -389,9 +390,9 @@ void run_command(command root, action& chosen) {
     one.add_json(o->json, "report, and results that are printed, as JSON");
     one.add("-q,--quiet", o->quiet, "do not say on stderr what ran");
     one.when_called([&chosen, o, one] {
-      const bool reduces =
-          o->what.op == LOCKSTEP_SQUARE_SUM || o->what.op == LOCKSTEP_REDUCE || o->what.op == LOCKSTEP_SCAN;
-      if (reduces && one.find("--axis").given()) o->what.axis = o->axis;
+      const bool along_one = o->what.op == LOCKSTEP_SQUARE_SUM || o->what.op == LOCKSTEP_REDUCE ||
+                             o->what.op == LOCKSTEP_SCAN || o->what.op == LOCKSTEP_NORMALIZE;
+      if (along_one && one.find("--axis").given()) o->what.axis = o->axis;
       chosen = [o] {
         o->what.axes = numbers<int64_t>(o->axes, "--axes");
         o->what.coefficients = numbers<double>(o->coefficients, "--coefficients");

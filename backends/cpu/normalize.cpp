@@ -215,7 +215,9 @@ struct normalizer : normalize_call {
   }
 };
 
-size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
+}  // namespace
+
+size_t contiguous_bytes(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
   if (lib::kind_of(d.kind).exponential) return exponential_bytes(queue, d);
   if (lib::kind_of(d.kind).backward) return gradient_bytes(queue, d);
@@ -223,7 +225,7 @@ size_t workspace(const lockstep_queue* queue, const lockstep_call* call) {
   return made * wide_bytes(d) + joins_bytes(queue, d);
 }
 
-lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
+lockstep_status contiguous_rows(lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
   const normalize_call rows{*queue,
                             d,
@@ -249,10 +251,13 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   return LOCKSTEP_OK;
 }
 
+namespace {
 const lockstep_variant rows[] = {
     {"cached",
      "a row is summed and, still in the cache, written; long rows that are few by leaves, all threads on each", 0,
-     nullptr, nullptr, workspace, launch},
+     not_contiguous, nullptr, contiguous_bytes, contiguous_rows},
+    {"columns", "rows side by side: as many as a cache holds are transposed, normalized and transposed back", 0,
+     not_columns, nullptr, columns_bytes, launch_columns},
     {"ref", "plain loops: the definition in code", LOCKSTEP_REFERENCE, nullptr, nullptr, nullptr, ref_normalize},
 };
 }  // namespace

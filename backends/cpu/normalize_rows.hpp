@@ -86,6 +86,16 @@ inline size_t joins_bytes(const lockstep_queue* queue, const lockstep_normalize_
 size_t exponential_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d);
 lockstep_status exponential_rows(const normalize_call& rows, void* workspace);
 
+// normalize.cpp: a call on contiguous rows. workspace: contiguous_bytes().
+size_t contiguous_bytes(const lockstep_queue* queue, const lockstep_call* call);
+lockstep_status contiguous_rows(lockstep_queue* queue, const lockstep_call* call);
+
+// normalize_columns.cpp: rows side by side.
+const char* not_columns(const lockstep_queue* queue, const lockstep_call* call);
+const char* not_contiguous(const lockstep_queue* queue, const lockstep_call* call);
+size_t columns_bytes(const lockstep_queue* queue, const lockstep_call* call);
+lockstep_status launch_columns(lockstep_queue* queue, const lockstep_call* call);
+
 // normalize_backward.cpp: the gradients of RMS and LAYER. workspace: gradient_bytes().
 size_t gradient_bytes(const lockstep_queue* queue, const lockstep_normalize_desc& d);
 void gradients_of_rows(const normalize_call& rows, void* workspace);

@@ -88,6 +88,7 @@ call_class classify_normalize(const prepared_call& prepared) {
   return {format_text("kind {} {} {} {} of {} {} {}{}", static_cast<int>(d.kind), dtype_text(d.dtype),
                       dtype_text(d.result), about(d.count), about(d.length),
                       d.offsets != nullptr                                   ? "segments"
+                      : d.inner > 1                                          ? "along " + about(d.inner)
                       : d.src_stride == d.length && d.dst_stride == d.length ? "packed"
                                                                              : "pitched",
                       lines(d.src_stride, prepared.element_bytes), sides),

@@ -1,4 +1,5 @@
 // normalize.cpp - rows divided by their norm, spread or sum of exponentials: validation.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -51,16 +52,40 @@ void require_types(const lockstep_normalize_desc& d) {
   require_none(kind.backward, "bias_gradient", d.bias_gradient);
 }
 
-// Bytes of count rows, whose stride is checked: rows that are written lie apart.
-size_t rows_span(const char* name, const char* stride_name, const lockstep_normalize_desc& d, int64_t length,
-                 int64_t& stride, size_t element_bytes, bool written) {
-  if (d.count == 1) stride = length;  // says nothing then
-  const int64_t least = written ? length : 0;
-  if (stride < least)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give {} or more{}", stride_name, stride, least,
-         written && length == d.length ? ", the length of a row" : "");
-  const int64_t counts[] = {d.count, length}, strides[] = {stride, 1};
+// Bytes of count blocks of elements, whose stride is checked: blocks that are written lie apart.
+size_t blocks_span(const char* name, const char* stride_name, int64_t count, int64_t block, int64_t& stride,
+                   size_t element_bytes, bool written, const char* what) {
+  if (count == 1) stride = block;  // says nothing then
+  const int64_t least = written ? block : 0;
+  if (stride < least) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give {} or more{}", stride_name, stride, least, what);
+  const int64_t counts[] = {count, block}, strides[] = {stride, 1};
   return span_bytes(name, 2, counts, strides, element_bytes);
+}
+// Bytes of an array of all rows, of which inner lie side by side.
+size_t rows_span(const char* name, const char* stride_name, const lockstep_normalize_desc& d, int64_t& stride,
+                 size_t element_bytes, bool written) {
+  return blocks_span(name, stride_name, d.count / d.inner, d.length * d.inner, stride, element_bytes, written,
+                     !written       ? ""
+                     : d.inner == 1 ? ", the length of a row"
+                                    : ", length * inner");
+}
+size_t results_span(lockstep_normalize_desc& d, size_t element_bytes) {
+  return blocks_span("dst", "dst_stride", d.count, 1, d.dst_stride, element_bytes, true, "");
+}
+
+// Afterwards inner is 1 or more.
+void require_inner(lockstep_normalize_desc& d, const normalization_kind& kind) {
+  require_nonnegative("inner", d.inner);
+  d.inner = std::max<int64_t>(d.inner, 1);
+  if (d.inner == 1) return;
+  if (d.offsets != nullptr)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "inner is {}, but segments are contiguous rows; set it to 0", d.inner);
+  if (kind.backward)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "inner is {}, but {} takes contiguous rows; permute the arrays and set it to 0",
+         d.inner, kind.name);
+  if (d.count % d.inner != 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "inner is {}, but count is {}; give a count that is a multiple of inner", d.inner,
+         d.count);
 }
 
 // member: of the description, which has the address.
@@ -94,7 +119,7 @@ void prepare_segments(prepared_call& prepared, const normalization_kind& kind) {
   prepared.offsets_bytes = span_bytes("offsets", 1, offset_counts, packed, sizeof(int64_t));
   prepared.src_step = 1;
   if (kind.one_result)
-    prepared.dst_span = rows_span("dst", "dst_stride", d, 1, d.dst_stride, prepared.dst_element_bytes, true);
+    prepared.dst_span = results_span(d, prepared.dst_element_bytes);
   else
     prepared.dst_step = 1;
   prepared.dst_dense = false;
@@ -121,6 +146,7 @@ void prepare_normalize(prepared_call& prepared) {
   const normalization_kind& kind = kind_of(d.kind);
   if (kind.exponential) prepared.reads = 4, prepared.needs = format_text("normalize's {}", kind.name);
   if (d.given != nullptr) prepared.reads = 6, prepared.needs = "normalize's given";
+  require_inner(d, kind);
   if (d.given != nullptr && d.offsets != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT, "given is {}, but segments are whole rows; set it to NULL",
          static_cast<const void*>(d.given));
@@ -129,6 +155,7 @@ void prepare_normalize(prepared_call& prepared) {
   if (kind.one_result && d.length == 0 && d.count != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "length is 0; {} needs rows of 1 element or more", kind.name);
   if (kind.backward) prepared.reads = 5, prepared.needs = format_text("normalize's {}", kind.name);
+  if (d.inner > 1) prepared.reads = 8, prepared.needs = "normalize's inner";
   prepared.empty = d.count == 0 || d.length == 0;
   if (prepared.empty) return;
   if (kind.backward && d.gradient == nullptr)
@@ -137,8 +164,10 @@ void prepare_normalize(prepared_call& prepared) {
   const size_t bytes = prepared.element_bytes, weight_bytes = lockstep_dtype_bytes(d.weight_dtype);
   const int64_t all[] = {d.count, d.length}, results = kind.one_result ? 1 : d.length;
   const auto total = static_cast<size_t>(product("count * length", 2, all));
-  prepared.src_span = rows_span("src", "src_stride", d, d.length, d.src_stride, bytes, false);
-  prepared.dst_span = rows_span("dst", "dst_stride", d, results, d.dst_stride, prepared.dst_element_bytes, true);
+  prepared.src_span = rows_span("src", "src_stride", d, d.src_stride, bytes, false);
+  prepared.dst_span = kind.one_result
+                          ? results_span(d, prepared.dst_element_bytes)
+                          : rows_span("dst", "dst_stride", d, d.dst_stride, prepared.dst_element_bytes, true);
   const size_t written = static_cast<size_t>(d.count * results) * prepared.dst_element_bytes;
   prepared.dst_dense = prepared.dst_span == written;
   prepared.may_alias = d.result == d.dtype && d.src_stride == d.dst_stride && !kind.one_result;
@@ -159,19 +188,19 @@ void prepare_normalize(prepared_call& prepared) {
   const int residual = prepared.side_count;
   if (d.residual != nullptr) {
     ++arrays;
-    const size_t span = rows_span("residual", "residual_stride", d, d.length, d.residual_stride, bytes, false);
+    const size_t span = rows_span("residual", "residual_stride", d, d.residual_stride, bytes, false);
     add_side(prepared, offsetof(lockstep_normalize_desc, residual), {"residual", d.residual, span, bytes});
   }
   if (d.sum != nullptr) {
     ++arrays;
-    const size_t span = rows_span("sum", "sum_stride", d, d.length, d.sum_stride, bytes, true);
+    const size_t span = rows_span("sum", "sum_stride", d, d.sum_stride, bytes, true);
     add_side(prepared, offsetof(lockstep_normalize_desc, sum),
              {"sum", d.sum, span, bytes, 0, true, d.sum_stride == d.src_stride,
               d.sum_stride == d.residual_stride ? residual : -1});
   }
   if (kind.backward) {
     ++arrays;
-    const size_t span = rows_span("gradient", "gradient_stride", d, d.length, d.gradient_stride, bytes, false);
+    const size_t span = rows_span("gradient", "gradient_stride", d, d.gradient_stride, bytes, false);
     add_side(prepared, offsetof(lockstep_normalize_desc, gradient), {"gradient", d.gradient, span, bytes});
     add_side(prepared, offsetof(lockstep_normalize_desc, weight_gradient),
              {"weight_gradient", d.weight_gradient, per_column, weight_bytes, 0, true});

@@ -64,7 +64,8 @@ struct call {
   int rank = 0;
   int64_t shape[max_rank];
   int axes[max_rank];  // permute, transpose: axis k of the result is axes[k] of the source
-  int inner = 0;       // normalize: how many of the last axes a row holds; scan: the axis, -1 for all
+  int inner = 0;       // normalize: how many axes a row holds; scan: the axis, -1 for all
+  int behind = 0;      // normalize: how many axes follow a row's
   double coefficients[2 * 16 * 3 + 1];
 };
 

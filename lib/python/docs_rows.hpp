@@ -8,7 +8,7 @@ namespace lockstep::python {
 // clang-format off
 #define DOC_ROWS \
   "axis : int or tuple of int, default -1\n" \
-  "    The axes of a row: each row is normalised by itself. If they are not the last axes, packed copies are made.\n" \
+  "    The axes of a row: each row is normalised by itself. Packed copies are made of arrays that are not in C order, and where these axes are not neighbours.\n" \
   "weight, bias : array, optional\n" \
   "    Of the shape of a row, in the dtype of `x` or float32: the result is ``normalised * weight + bias``.\n"
 #define DOC_RESIDUAL \
@@ -21,7 +21,7 @@ namespace lockstep::python {
 
 #define DOC_EXPONENTIALS \
   "axis : int or tuple of int, default -1\n" \
-  "    The axes of a row: each row is taken by itself. If they are not the last axes, packed copies are made.\n" \
+  "    The axes of a row: each row is taken by itself. Packed copies are made of arrays that are not in C order, and where these axes are not neighbours.\n" \
   "scale : float, default 1.0\n" \
   "    Factor of the elements, rounded in double; not 0.\n"
 

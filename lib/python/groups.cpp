@@ -207,7 +207,8 @@ bool group_of_calls::take(state& s, Py_ssize_t i) {
   if (!p.describe(s, !for_plan)) return false;
   if (!one_place(s, *p.x.use)) return false;
   group_result& to = results.emplace_back();
-  if (p.wide || p.root || p.elsewhere || p.of_rows) return take_alone(s, i, p.v);
+  const bool columns = p.description.op == LOCKSTEP_NORMALIZE && p.description.normalize.inner > 1;
+  if (p.wide || p.root || p.elsewhere || p.of_rows || columns) return take_alone(s, i, p.v);
   const array& x = *p.x.use;
   call& c = p.description;
   array& dst = made->to.dst;

@@ -1,8 +1,10 @@
 // rows.cpp - the C descriptions of normalize and scan.
-// Idea    rows of normalize are the last axes, packed, those before them one stride apart; a scan's sequence is one
-//         axis, or all. What lies otherwise is moved by permute, in lockstep/_kinds.py, and the result moved back.
+// Idea    rows of normalize are neighbouring axes, packed with those behind them, those before one stride apart; a
+//         scan's sequence is one axis, or all. What lies otherwise is moved by permute, in lockstep/_kinds.py, and the
+//         result moved back.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "../bits/normalizations.hpp"
 #include "call.hpp"
@@ -14,12 +16,18 @@ namespace {
 
 bool is_float(lockstep_dtype dtype) { return lockstep_dtype_kind(dtype) == 'f'; }
 
-// The last `inner` axes packed, those before them equally far apart?
-bool rows_of(const array& a, int inner, int64_t* stride) {
+// The axes of a row, and how many follow them.
+struct row_axes {
+  int inner, behind;
+  int first(const array& a) const { return a.rank - inner - behind; }
+};
+
+// Those axes packed, those before them equally far apart?
+bool rows_of(const array& a, const row_axes& of, int64_t* stride) {
   int axes[max_rank];
   for (int k = 0; k < a.rank; ++k) axes[k] = k;
   run_of_axes row, outer;
-  const int first = a.rank - inner;
+  const int first = of.first(a), inner = of.inner + of.behind;
   if (a.size > 0 &&
       (!merge(a, axes + first, inner, row) || (row.length > 1 && row.stride != 1) || !merge(a, axes, first, outer)))
     return false;
@@ -27,8 +35,9 @@ bool rows_of(const array& a, int inner, int64_t* stride) {
   return true;
 }
 
-bool same_shape(state& s, const array& x, int first, const array& side, const char* name, const char* whose) {
-  bool same = side.rank == x.rank - first;
+bool same_shape(state& s, const array& x, int first, int count, const array& side, const char* name,
+                const char* whose) {
+  bool same = side.rank == count;
   for (int k = 0; same && k < side.rank; ++k) same = side.shape[k] == x.shape[first + k];
   if (same) return true;
   return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s has %d axes and %lld elements; give the shape of %s", name, side.rank,
@@ -37,11 +46,11 @@ bool same_shape(state& s, const array& x, int first, const array& side, const ch
 }
 
 // weight or bias: as long as a row, of x's dtype or float32.
-bool read_column(state& s, PyObject* object, const char* name, settings& set, const array& x, int inner, bool may_copy,
-                 source& to, lockstep_dtype* dtype, const void** data) {
+bool read_column(state& s, PyObject* object, const char* name, settings& set, const array& x, const row_axes& of,
+                 bool may_copy, source& to, lockstep_dtype* dtype, const void** data) {
   if (!object) return true;
   if (!read_source(s, object, name, set, to) || !same_device(s, x, *to.use, name) ||
-      !same_shape(s, x, x.rank - inner, *to.use, name, "a row of x"))
+      !same_shape(s, x, of.first(x), of.inner, *to.use, name, "a row of x"))
     return false;
   const lockstep_dtype own = dtype_of(to.use->type);
   char have[64], want[64];
@@ -67,19 +76,19 @@ bool like_x(state& s, const array& x, const array& side, const char* name) {
     return raise_dtype(s, "%s holds %s; give %s, as x does", name, element_name(side.type, have),
                        element_name(x.type, want)),
            false;
-  return same_device(s, x, side, name) && same_shape(s, x, 0, side, name, "x");
+  return same_device(s, x, side, name) && same_shape(s, x, 0, x.rank, side, name, "x");
 }
 
-bool read_residual(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, sides& more,
+bool read_residual(state& s, values& v, settings& set, const array& x, const row_axes& of, bool may_copy, sides& more,
                    lockstep_normalize_desc& d) {
   if (v[kw_residual_out] && !v[kw_residual])
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out is given, but no residual; give both, or omit it"), false;
   if (!v[kw_residual]) return true;
   source& from = more.residual;
   if (!read_source(s, v[kw_residual], "residual", set, from) || !like_x(s, x, *from.use, "residual")) return false;
-  const bool lies_well = rows_of(*from.use, inner, &d.residual_stride);
+  const bool lies_well = rows_of(*from.use, of, &d.residual_stride);
   if (!may_copy && (from.use != &from.direct || !lies_well)) return no_copy(s, "the rows of residual do not lie so");
-  if (!lies_well && (!make_packed(s, from, set, "residual") || !rows_of(*from.use, inner, &d.residual_stride)))
+  if (!lies_well && (!make_packed(s, from, set, "residual") || !rows_of(*from.use, of, &d.residual_stride)))
     return false;
   d.residual = from.use->data;
   if (!v[kw_residual_out]) return true;
@@ -88,7 +97,7 @@ bool read_residual(state& s, values& v, settings& set, const array& x, int inner
       !like_x(s, x, sum, "residual_out"))
     return false;
   set.wait |= sum.elsewhere;
-  if (!sum.plain || !rows_of(sum, inner, &d.sum_stride))
+  if (!sum.plain || !rows_of(sum, of, &d.sum_stride))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out has rows that are not packed; give an array in C order"),
            false;
   d.sum = sum.data;
@@ -96,11 +105,11 @@ bool read_residual(state& s, values& v, settings& set, const array& x, int inner
 }
 
 // Where the gradient of weight or bias goes: as long as a row, packed.
-bool read_column_out(state& s, PyObject* object, const char* name, settings& set, const array& x, int inner, array& to,
-                     lockstep_dtype* dtype, void** data) {
+bool read_column_out(state& s, PyObject* object, const char* name, settings& set, const array& x, const row_axes& of,
+                     array& to, lockstep_dtype* dtype, void** data) {
   if (!object) return true;
   if (!import_array(s, object, name, true, x.on_device() ? x.stream : set.stream, to) || !same_device(s, x, to, name) ||
-      !same_shape(s, x, x.rank - inner, to, name, "a row of x"))
+      !same_shape(s, x, of.first(x), of.inner, to, name, "a row of x"))
     return false;
   set.wait |= to.elsewhere;
   const lockstep_dtype own = dtype_of(to.type);
@@ -121,27 +130,27 @@ bool read_column_out(state& s, PyObject* object, const char* name, settings& set
 }
 
 // What the kinds *_BACKWARD have besides.
-bool read_gradients(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, sides& more,
+bool read_gradients(state& s, values& v, settings& set, const array& x, const row_axes& of, bool may_copy, sides& more,
                     lockstep_normalize_desc& d) {
   source& from = more.gradient;
   if (!read_source(s, v[kw_gradient], "gradient", set, from) || !like_x(s, x, *from.use, "gradient")) return false;
-  const bool lies_well = rows_of(*from.use, inner, &d.gradient_stride);
+  const bool lies_well = rows_of(*from.use, of, &d.gradient_stride);
   if (!may_copy && (from.use != &from.direct || !lies_well)) return no_copy(s, "the rows of gradient do not lie so");
-  if (!lies_well && (!make_packed(s, from, set, "gradient") || !rows_of(*from.use, inner, &d.gradient_stride)))
+  if (!lies_well && (!make_packed(s, from, set, "gradient") || !rows_of(*from.use, of, &d.gradient_stride)))
     return false;
   d.gradient = from.use->data;
-  return read_column_out(s, v[kw_weight_gradient], "weight_gradient", set, x, inner, more.weight_gradient,
-                         &d.weight_dtype, &d.weight_gradient) &&
-         read_column_out(s, v[kw_bias_gradient], "bias_gradient", set, x, inner, more.bias_gradient, &d.weight_dtype,
+  return read_column_out(s, v[kw_weight_gradient], "weight_gradient", set, x, of, more.weight_gradient, &d.weight_dtype,
+                         &d.weight_gradient) &&
+         read_column_out(s, v[kw_bias_gradient], "bias_gradient", set, x, of, more.bias_gradient, &d.weight_dtype,
                          &d.bias_gradient);
 }
 
 // Those of PICKED: of x's shape without the axes of a row.
-bool read_labels(state& s, values& v, settings& set, const array& x, int inner, bool may_copy, source& to,
+bool read_labels(state& s, values& v, settings& set, const array& x, const row_axes& of, bool may_copy, source& to,
                  lockstep_normalize_desc& d) {
   if (!read_source(s, v[kw_labels], "labels", set, to) || !same_device(s, x, *to.use, "labels")) return false;
-  bool same = to.use->rank == x.rank - inner;
-  for (int k = 0; same && k < to.use->rank; ++k) same = to.use->shape[k] == x.shape[k];
+  bool same = to.use->rank == x.rank - of.inner;
+  for (int k = 0; same && k < to.use->rank; ++k) same = to.use->shape[k] == x.shape[k < of.first(x) ? k : k + of.inner];
   if (!same)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                  "labels has %d axes and %lld elements; give the shape of x without the axes of a row", to.use->rank,
@@ -182,16 +191,28 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   for (int k = 0; k < rank; ++k)
     if (in_row[k]) c.axes[c.inner++] = k;
   if (count < 1) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "axis is (); name one axis or more"), false;
-  if (c.axes[0] != rank - c.inner) {
-    *elsewhere = true;
-    return may_copy || no_copy(s, "axis names others than the last axes");
+  c.behind = rank - c.axes[c.inner - 1] - 1;
+  const row_axes of{c.inner, c.behind};
+  const lib::normalization_kind& which = lib::kind_of(kind);
+  if (c.axes[0] != rank - c.inner) {  // rows side by side; what cannot be taken so is moved
+    const bool neighbours = c.axes[c.inner - 1] - c.axes[0] == c.inner - 1;
+    array dst;
+    if (v[kw_out] && !which.one_result &&
+        !import_array(s, v[kw_out], "out", true, x.use->on_device() ? x.use->stream : set.stream, dst))
+      return false;
+    int64_t unused = 0;
+    const bool moved = x.use->on_device() && may_copy;  // a GPU permutes rows faster than it takes them from columns
+    if (which.backward || moved || !neighbours || !rows_of(*x.use, of, &unused) ||
+        (v[kw_out] && !which.one_result && (dst.rank != rank || !rows_of(dst, of, &unused)))) {
+      *elsewhere = true;
+      return may_copy || no_copy(s, "axis names others than the last axes, of an array that does not lie in C order");
+    }
   }
   lockstep_normalize_desc& d = c.normalize;
   d = {};
   d.size = sizeof d;
   d.kind = kind;
   d.dtype = d.result = dtype;
-  const lib::normalization_kind& which = lib::kind_of(kind);
   d.eps = kind == LOCKSTEP_NORMALIZE_L2                                               ? 1e-12
           : kind == LOCKSTEP_NORMALIZE_RMS || kind == LOCKSTEP_NORMALIZE_RMS_BACKWARD ? 1e-6
                                                                                       : 1e-5;
@@ -199,28 +220,29 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
   if (!read_double(s, v[kw_eps], "eps", &d.eps) || !read_double(s, v[kw_scale], "scale", &d.scale) ||
       !read_result(s, v[kw_dtype], {which.one_result ? LOCKSTEP_F64 : dtype, floats_of_32 | floats_of_16}, &d.result))
     return false;
-  if (!rows_of(*x.use, c.inner, &d.src_stride)) {
+  if (!rows_of(*x.use, of, &d.src_stride)) {
     int same[max_rank];
     for (int k = 0; k < rank; ++k) same[k] = k;
     if (!may_copy) return no_copy(s, "the rows of x are not packed");
-    if (!permuted(s, x, set, same, temporary) || !rows_of(*x.use, c.inner, &d.src_stride)) return false;
+    if (!permuted(s, x, set, same, temporary) || !rows_of(*x.use, of, &d.src_stride)) return false;
   }
   const array& a = *x.use;
-  if (!read_column(s, v[kw_weight], "weight", set, a, c.inner, may_copy, more.weight, &d.weight_dtype, &d.weight) ||
-      !read_column(s, v[kw_bias], "bias", set, a, c.inner, may_copy, more.bias, &d.weight_dtype, &d.bias) ||
-      !read_residual(s, v, set, a, c.inner, may_copy, more, d) ||
-      (which.backward && !read_gradients(s, v, set, a, c.inner, may_copy, more, d)) ||
-      (v[kw_labels] && !read_labels(s, v, set, a, c.inner, may_copy, more.labels, d)))
+  if (!read_column(s, v[kw_weight], "weight", set, a, of, may_copy, more.weight, &d.weight_dtype, &d.weight) ||
+      !read_column(s, v[kw_bias], "bias", set, a, of, may_copy, more.bias, &d.weight_dtype, &d.bias) ||
+      !read_residual(s, v, set, a, of, may_copy, more, d) ||
+      (which.backward && !read_gradients(s, v, set, a, of, may_copy, more, d)) ||
+      (v[kw_labels] && !read_labels(s, v, set, a, of, may_copy, more.labels, d)))
     return false;
   if (!d.weight_dtype) d.weight_dtype = dtype;
   bool keep = !which.one_result;  // the axes of a row
   if (!read_flag(v[kw_keepdims], &keep)) return false;
-  d.count = d.length = 1;
+  d.count = d.length = d.inner = 1;
   c.rank = 0;
   c.scalar = !keep && c.inner == rank;
   for (int k = 0; k < rank; ++k) {
     if (keep || !in_row[k]) c.shape[c.rank++] = in_row[k] && which.one_result ? 1 : a.shape[k];
     (in_row[k] ? d.length : d.count) *= a.shape[k];
+    if (k >= rank - c.behind) d.inner *= a.shape[k];
   }
   c.type = element_of(d.result);
   c.same_dtype = c.type == a.type;
@@ -271,7 +293,7 @@ bool describe_ragged_rows(state& s, source& x, const array& offsets, settings& s
     if (!may_copy && more.labels.use != &more.labels.direct) return no_copy(s, "labels is not packed int64");
     d.labels = reinterpret_cast<const int64_t*>(more.labels.use->data);
   }
-  c.inner = 1;
+  c.inner = 1, c.behind = 0;
   c.scalar = false;
   c.rank = 1;
   c.shape[0] = which.one_result ? segments : elements;
@@ -282,7 +304,7 @@ bool describe_ragged_rows(state& s, source& x, const array& offsets, settings& s
 
 bool place_normalize(state& s, const array& dst, call& c) {
   const bool one_result = lib::kind_of(c.normalize.kind).one_result;
-  return rows_of(dst, one_result ? 0 : c.inner, &c.normalize.dst_stride) ||
+  return rows_of(dst, one_result ? row_axes{0, 0} : row_axes{c.inner, c.behind}, &c.normalize.dst_stride) ||
          raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has rows that are not packed; give an array in C order");
 }
 
@@ -378,12 +400,12 @@ double element_at(const void* data, lockstep_dtype dtype, int64_t i) {
 enum class trouble { none, range };
 
 // What is wrong with row y of x, as its first element that has a weight tells.
-trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void* y, int64_t begin) {
+trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void* y, int64_t begin, int64_t step) {
   int64_t k = 0;
   const auto weight = [&] { return d.weight ? element_at(d.weight, d.weight_dtype, k) : 1; };
   while (k < d.length && (x[k] == 0 || weight() == 0)) ++k;
   if (k == d.length || !std::isfinite(x[k])) return trouble::none;
-  const double result = element_at(y, d.result, begin + k);
+  const double result = element_at(y, d.result, begin + k * step);
   if (d.kind == LOCKSTEP_NORMALIZE_RMS && std::isfinite(result) && (result != 0 || d.bias || std::fabs(x[k]) < 1e-100))
     return trouble::none;
   const bool equal = std::all_of(x, x + d.length, [&](double v) { return v == x[0]; });  // mostly the second is not
@@ -391,7 +413,7 @@ trouble judge_row(const lockstep_normalize_desc& d, const double* x, const void*
   if (std::isfinite(result)) {  // elements that are the mean give 0; of a whole row it is the range
     if (d.bias || result != 0) return trouble::none;
     for (int64_t i = k; i < d.length; ++i)
-      if (element_at(y, d.result, begin + i) != 0) return trouble::none;
+      if (element_at(y, d.result, begin + i * step) != 0) return trouble::none;
   }
   return std::all_of(x, x + d.length, [](double v) { return std::isfinite(v); }) ? trouble::range : trouble::none;
 }
@@ -404,9 +426,13 @@ bool warn_of_rows(const operation& o, const call& c, const array& x, const array
   if (!squares || d.dtype != LOCKSTEP_F64 || d.residual || x.on_device() || dst.on_device() || x.data == dst.data ||
       (d.result != LOCKSTEP_F64 && d.result != LOCKSTEP_F32) || d.length == 0)
     return true;
+  std::vector<double> apart(static_cast<size_t>(d.inner > 1 ? d.length : 0));
   for (int64_t row = 0; row < d.count; ++row) {
+    const int64_t outer = row / d.inner, column = row % d.inner;
+    const double* elements = reinterpret_cast<const double*>(x.data) + outer * d.src_stride + column;
+    for (size_t k = 0; k < apart.size(); ++k) apart[k] = elements[static_cast<int64_t>(k) * d.inner];
     const trouble found =
-        judge_row(d, reinterpret_cast<const double*>(x.data) + row * d.src_stride, dst.data, row * d.dst_stride);
+        judge_row(d, apart.empty() ? elements : apart.data(), dst.data, outer * d.dst_stride + column, d.inner);
     if (found == trouble::none) continue;
     return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                             "%s: squares in row %lld of x leave the range of float64, so that its result is 0 or not "

@@ -21,7 +21,7 @@ inline constexpr std::array known_sizes<lockstep_normalize_desc> = {offsetof(loc
 namespace lockstep::ranks {
 
 namespace {
-constexpr int64_t stretch = 64 * order::leaf;  // elements that go through host memory at once
+constexpr int64_t stretch = 64 * order::leaf;  // results at once that are not wanted
 
 struct normalize_plan : operation {
   lockstep_normalize_desc d{};
@@ -33,6 +33,7 @@ struct normalize_plan : operation {
   std::unique_ptr<permute_plan> deliver;
   std::vector<buffer> statistics, at_home;  // of each seat, two numbers a row: lockstep_normalize_desc.given
   std::vector<buffer> delivered;            // results of sums, of the rows of src's block
+  std::vector<buffer> given_there;          // of each seat on a device: statistics in its memory
   std::vector<buffer> labels, vectors, scratch;
 
   const lib::normalization_kind& kind() const { return lib::kind_of(d.kind); }
@@ -134,9 +135,10 @@ struct normalize_plan : operation {
       labels.push_back(room(picks() ? rows * sizeof(int64_t) : 0));
       const auto vector_bytes = static_cast<size_t>(columns_of(rank).elements()) * lockstep_dtype_bytes(d.weight_dtype);
       const bool on_device = comm.devices->has(s);
-      vectors.push_back(room(on_device && !kind().exponential ? 2 * vector_bytes : 0));
-      // Elements, a residual and its sum, and results: of a seat on a device, and results that are not wanted.
-      scratch.push_back(room(on_device || has(LOCKSTEP_RANKS_RESIDUAL) ? 4 * stretch * sizeof(double) : 0));
+      workspace& there = plan.memory_of(s);
+      given_there.emplace_back(there, on_device ? rows * 2 * sizeof(double) : 0);
+      vectors.emplace_back(there, on_device && !kind().exponential ? 2 * vector_bytes : 0);
+      scratch.emplace_back(there, has(LOCKSTEP_RANKS_RESIDUAL) ? stretch * sizeof(double) : 0);
     }
   }
   int64_t rows_of_all() const {
@@ -259,72 +261,42 @@ struct normalize_plan : operation {
   }
   static row_array array_of(const placed& p, size_t element_bytes) { return {p.data, p.strides, element_bytes}; }
 
-  // A seat's blocks by pieces of rows: visit(first row, rows, first column, columns, data, strides of rows). Where the
-  // seat is on a device a piece is in host memory; reads: how many of the arrays are copied there, the others are
-  // copied back.
+  // A seat's blocks by runs of rows, or pieces of them of at most `most` elements: visit(first row, rows, first column,
+  // columns, data, strides of rows).
   using visit_piece =
       std::function<void(int64_t, int64_t, int64_t, int64_t, const std::vector<char*>&, const std::vector<int64_t>&)>;
-  void each_piece(lockstep_comm& comm, int32_t s, const std::vector<row_array>& all, size_t reads, bool small,
+  void each_piece(const lockstep_comm& comm, int32_t s, const std::vector<row_array>& all, int64_t most,
                   const visit_piece& visit) const {
     const box rows = rows_of(src, comm.first() + s);
     const int64_t n = columns_of(comm.first() + s).elements();
     if (rows.empty()) return;
-    const bool on_device = comm.devices->has(s);
-    const int64_t columns = small || on_device ? std::min(n, stretch) : n;
-    const int64_t batch = small || on_device ? std::max<int64_t>(stretch / n, 1) : INT64_MAX;
+    const int64_t columns = std::min(n, most), batch = std::max<int64_t>(most / n, 1);
     each_run(rows, all, [&](const run_of_rows& run) {
       for (int64_t r = 0; r < run.count; r += std::min(batch, run.count - r))
         for (int64_t c = 0; c < n; c += columns) {
-          const int64_t count = std::min(batch, run.count - r), wide = std::min(columns, n - c);
           std::vector<char*> data;
-          std::vector<int64_t> strides = run.stride;
-          std::vector<std::function<void()>> back;
-          for (size_t a = 0; a < all.size(); ++a) {
-            char* const there = run.data[a] + (r * run.stride[a] + c) * static_cast<int64_t>(all[a].bytes);
-            data.push_back(there);
-            if (!on_device) continue;
-            char* const here = scratch[static_cast<size_t>(s)].data() + a * stretch * sizeof(double);
-            box b;
-            b.rank = 2;
-            b.length = {count, wide};
-            const int64_t outside[] = {run.stride[a], 1}, packed[] = {wide, 1};
-            if (a < reads)
-              copy_box(comm, s, all[a].bytes, b, there, outside, here, packed);
-            else
-              back.emplace_back([&comm, s, width = all[a].bytes, b, here, there, stride = run.stride[a], wide] {
-                const int64_t into[] = {stride, 1}, from[] = {wide, 1};
-                copy_box(comm, s, width, b, here, from, there, into);
-              });
-            data.back() = here, strides[a] = wide;
-          }
-          visit(run.first + r, count, c, wide, data, strides);
-          for (const auto& one : back) one();
+          for (size_t a = 0; a < all.size(); ++a)
+            data.push_back(run.data[a] + (r * run.stride[a] + c) * static_cast<int64_t>(all[a].bytes));
+          visit(run.first + r, std::min(batch, run.count - r), c, std::min(columns, n - c), data, run.stride);
         }
     });
-  }
-  // What normalizes pieces in host memory.
-  lockstep_options host_options(lockstep_comm& comm, int32_t s) const {
-    lockstep_options o = comm.options_of(s);
-    if (comm.devices->has(s)) o = lockstep_options_defaults(), o.backend = "cpu";
-    return o;
   }
 
   // sum = src + residual, by a call whose results are not wanted.
   void add_residual(execution& x, int32_t s) const {
     lockstep_comm& comm = *x.plan.comm;
     const auto seat = static_cast<size_t>(s), seats = seats_of(x);
-    const lockstep_options options = host_options(comm, s);
+    const lockstep_options options = comm.options_of(s);
     each_piece(
         comm, s,
-        {array_of(x.from[seat], bytes), array_of(x.from[seats + seat], bytes), array_of(x.to[seats + seat], bytes)}, 2,
-        true,
+        {array_of(x.from[seat], bytes), array_of(x.from[seats + seat], bytes), array_of(x.to[seats + seat], bytes)},
+        stretch,
         [&](int64_t, int64_t count, int64_t, int64_t n, const std::vector<char*>& data,
             const std::vector<int64_t>& strides) {
           lockstep_normalize_desc one = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, d.dtype, count, n, 1);
           one.src_stride = strides[0], one.residual_stride = strides[1], one.sum_stride = strides[2];
           one.residual = data[1], one.sum = data[2];
-          char* const unwanted = scratch[seat].data() + 3 * stretch * sizeof(double);
-          require_ok(lockstep_normalize(comm.context, &one, data[0], unwanted, &options));
+          require_ok(lockstep_normalize(comm.context, &one, data[0], scratch[seat].data(), &options));
         });
   }
 
@@ -381,16 +353,24 @@ struct normalize_plan : operation {
     const auto seat = static_cast<size_t>(s), seats = seats_of(x);
     const bool added = has(LOCKSTEP_RANKS_RESIDUAL);
     const placed& h = added ? x.to[seats + seat] : x.from[seat];
-    const auto* given = reinterpret_cast<const double*>(statistics[seat].data());
-    const box columns = columns_of(comm.first() + s);
+    const box rows = rows_of(src, comm.first() + s), columns = columns_of(comm.first() + s);
+    const auto* of_rows = reinterpret_cast<const double*>(statistics[seat].data());
+    if (comm.devices->has(s) && !rows.empty()) {
+      box pairs;
+      pairs.rank = 1;
+      pairs.length[0] = 2 * rows.elements();
+      const int64_t packed[] = {1};
+      copy_box(comm, s, sizeof(double), pairs, of_rows, packed, given_there[seat].data(), packed);
+      of_rows = reinterpret_cast<const double*>(given_there[seat].data());
+    }
     const size_t width = lockstep_dtype_bytes(d.weight_dtype);
-    // Weight and bias, packed in host memory.
+    // Weight and bias, packed.
     size_t array = added ? 2 : 1;
     const auto vector_of = [&](uint32_t which, size_t place, std::vector<char>& packed) -> const char* {
       if (!has(which) || columns.empty()) return nullptr;
       const placed& p = x.from[seats * array++ + seat];
       if (p.data == nullptr) return nullptr;
-      if (!comm.devices->has(s) && (p.strides[0] == 1 || columns.length[0] == 1)) return p.data;
+      if (p.strides[0] == 1 || columns.length[0] == 1) return p.data;
       const int64_t one[] = {1};
       char* to = comm.devices->has(s) ? vectors[seat].data() + place * vectors[seat].bytes() / 2 : nullptr;
       if (to == nullptr) packed.resize(static_cast<size_t>(columns.length[0]) * width), to = packed.data();
@@ -400,8 +380,8 @@ struct normalize_plan : operation {
     std::vector<char> packed[2];
     const char* const weight = vector_of(LOCKSTEP_RANKS_WEIGHT, 0, packed[0]);
     const char* const bias = vector_of(LOCKSTEP_RANKS_BIAS, 1, packed[1]);
-    const lockstep_options options = host_options(comm, s);
-    each_piece(comm, s, {array_of(h, bytes), array_of(x.to[seat], result_bytes)}, 1, false,
+    const lockstep_options options = comm.options_of(s);
+    each_piece(comm, s, {array_of(h, bytes), array_of(x.to[seat], result_bytes)}, INT64_MAX,
                [&](int64_t first, int64_t count, int64_t column, int64_t n, const std::vector<char*>& data,
                    const std::vector<int64_t>& strides) {
                  lockstep_normalize_desc one = lockstep_normalize_rows(d.kind, d.dtype, count, n, d.eps);
@@ -410,7 +390,7 @@ struct normalize_plan : operation {
                  one.src_stride = strides[0], one.dst_stride = strides[1];
                  if (weight != nullptr) one.weight = weight + static_cast<size_t>(column) * width;
                  if (bias != nullptr) one.bias = bias + static_cast<size_t>(column) * width;
-                 one.given = given + 2 * first;
+                 one.given = of_rows + 2 * first;
                  require_ok(lockstep_normalize(comm.context, &one, data[0], data[1], &options));
                });
   }

@@ -72,19 +72,24 @@ void partial_work::ask(const reduce_seat& s, const wanted& w, const piece& p, ch
          s.sequences, p.length, out);
 }
 
-// The sums of E of some sequences' elements, which begin at a leaf: exponentials of at most a stretch of elements wait
-// in the scratch. Always on the CPU, to whose memory elements on a device are copied.
-void partial_work::exponentials(const reduce_seat& s, const strided& x, int64_t sequence, int64_t count, int64_t length,
-                                double* out) const {
+// The sums of E of some sequences' elements, which begin at a leaf: exponentials of at most `most` elements wait in
+// scratch memory, of the seat's device if the elements are there. assembled: they are in host memory.
+void partial_work::exponentials(const reduce_seat& s, const strided& x, bool assembled, int64_t sequence, int64_t count,
+                                int64_t length, double* out) const {
   const auto bytes = static_cast<int64_t>(plan.element_bytes);
+  const bool there = comm.devices->has(s.seat) && !assembled;
+  const int level = there ? reduce_plan::level_there : 6;
+  const int64_t most = leaf << level;
   lockstep_options options = lockstep_options_defaults();
   options.backend = "cpu";
-  auto* const e = reinterpret_cast<double*>(s.scratch.data());
-  char* const copy = s.scratch.data() + stretch * static_cast<int64_t>(sizeof(double));
+  if (there) options = comm.options_of(s.seat);
+  char* const scratch = there ? plan.exponentials_there[static_cast<size_t>(s.seat)].data() : s.scratch.data();
+  auto* const e = reinterpret_cast<double*>(scratch);
+  char* const copy = scratch + most * static_cast<int64_t>(sizeof(double));
   const auto sums = [&](int64_t q, int64_t rows, int64_t at, int64_t n, double* to) {
     const char* from = x.data + (q * x.sequence_stride + at * x.element_stride) * bytes;
     int64_t stride = x.sequence_stride;
-    if (comm.devices->has(s.seat) || (x.element_stride != 1 && n > 1)) {
+    if (x.element_stride != 1 && n > 1) {
       box b;
       b.rank = 2;
       b.length = {rows, n};
@@ -100,17 +105,17 @@ void partial_work::exponentials(const reduce_seat& s, const strided& x, int64_t 
     const lockstep_reduce_desc sum = lockstep_reduce_rows(LOCKSTEP_SUM, LOCKSTEP_F64, rows, n, n);
     require_ok(lockstep_reduce(comm.context, &sum, e, to, &options));
   };
-  if (const int64_t batch = stretch / length; batch > 0) {
+  if (const int64_t batch = most / length; batch > 0) {
     for (int64_t q = 0; q < count; q += batch) sums(q, std::min(batch, count - q), 0, length, out + q);
     return;
   }
-  static_assert(stretch == leaf << 6);
+  static_assert(stretch == leaf << 6);  // what the scratch in host memory holds
   for (int64_t q = 0; q < count; ++q) {
     order::tree<double> tree;
-    for (int64_t at = 0; at < length; at += stretch) {
+    for (int64_t at = 0; at < length; at += most) {
       double sum = 0;
-      sums(q, 1, at, std::min(stretch, length - at), &sum);
-      tree.push(sum, 6);
+      sums(q, 1, at, std::min(most, length - at), &sum);
+      tree.push(sum, level);
     }
     out[q] = tree.total();
   }
@@ -118,10 +123,10 @@ void partial_work::exponentials(const reduce_seat& s, const strided& x, int64_t 
 
 void partial_work::values(const reduce_seat& s, const piece& p, double* out) const {
   if (plan.scale != 0 && p.assembled != nullptr)
-    return exponentials(s, {p.assembled, 1, p.length}, 0, s.sequences, p.length, out);
+    return exponentials(s, {p.assembled, 1, p.length}, true, 0, s.sequences, p.length, out);
   if (plan.scale != 0)
     return each_run(s, p.first, [&](const strided& x, const strided&, int64_t q, int64_t count) {
-      exponentials(s, x, q, count, p.length, out + q);
+      exponentials(s, x, false, q, count, p.length, out + q);
     });
   ask(s, {plan.terms, lib::value_of(plan.reduction), LOCKSTEP_F64}, p, reinterpret_cast<char*>(out));
 }

@@ -11,6 +11,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "devices.hpp"
+
 namespace lockstep::ranks {
 
 constexpr int64_t leaf = order::leaf;
@@ -252,6 +254,8 @@ void reduce_plan::build_of_src(lockstep_comm& comm, lockstep_ranks_plan& plan, u
     memory.rewind(mark);
     build_pass(comm, memory, passes[p]);
   }
+  for (int32_t i = 0; scale != 0 && i < comm.seats; ++i)
+    exponentials_there.emplace_back(plan.memory_of(i), comm.devices->has(i) ? (2 * leaf * 8) << level_there : 0);
   if (!to_members) return;
   memory.skip();
   for (const reduce_seat& s : passes[0].seats)

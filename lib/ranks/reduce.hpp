@@ -120,8 +120,10 @@ struct reduce_plan : operation {
   std::vector<buffer> rows;  // of each seat
   int behind = -1;           // of a scan: a member sums the leaves that end in its stretch, or, 1, an element later
   double scale = 0;          // not 0: SUM adds the exponentials of elements, lessened and scaled
-  std::vector<const double*> given;    // of exponentials, of each seat's sequences: reduce_seat::given
-  std::vector<const int64_t*> labels;  // of each seat's sequences, if elements are picked
+  std::vector<const double*> given;        // of exponentials, of each seat's sequences: reduce_seat::given
+  static constexpr int level_there = 9;    // leaves, as a power of two, whose exponentials a device holds at once
+  std::vector<buffer> exponentials_there;  // of each seat on a device: they and packed elements
+  std::vector<const int64_t*> labels;      // of each seat's sequences, if elements are picked
   bool picks = false;
   grid kept, dst;  // kept: the kept axes of home; its rank_of is the block's own number
   // Where every rank gets many results that one rank each has computed: sends them on from the seats' own memory.
@@ -252,8 +254,8 @@ struct partial_work {
     int64_t first, length;
     const char* assembled;  // NULL: own elements
   };
-  void exponentials(const reduce_seat& s, const strided& x, int64_t sequence, int64_t count, int64_t length,
-                    double* out) const;
+  void exponentials(const reduce_seat& s, const strided& x, bool assembled, int64_t sequence, int64_t count,
+                    int64_t length, double* out) const;
   template <class Visit>
   void each_piece(const reduce_seat& s, const Visit& visit) const;
   void ask(const reduce_seat& s, const wanted& w, const piece& p, char* out) const;

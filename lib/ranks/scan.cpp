@@ -31,9 +31,9 @@ struct scan_seat {
   int64_t head_length = 0;  // its elements up to the stretch's end; 0: there is no need of it
   buffer elements;          // that leaf of each sequence, and its results in double, then as results
   buffer sums, results;
-  buffer before[2];     // what stands before the stretch: arrays of values of all sequences
-  buffer state;         // as lockstep_scan_desc.before
-  buffer source, made;  // of a seat on a device: its block and its results in host memory
+  buffer before[2];    // what stands before the stretch: arrays of values of all sequences
+  buffer state;        // as lockstep_scan_desc.before
+  buffer state_there;  // of a seat on a device: state in its memory
   int now = 0;
 };
 
@@ -119,8 +119,8 @@ struct scan_plan : operation {
     way(back, result_grid(home), result_grid(src), false);
     for (int32_t s = 0; s < comm.seats; ++s) {
       const auto n = static_cast<size_t>(home.of(comm.first() + s).elements());
-      moved.emplace_back(plan.memory, n * src.element_bytes);
-      moved_results.emplace_back(plan.memory, n * result_bytes);
+      moved.emplace_back(plan.memory_of(s), n * src.element_bytes);
+      moved_results.emplace_back(plan.memory_of(s), n * result_bytes);
     }
     lay_out(comm, plan, home, home.rank - 1);
   }
@@ -152,9 +152,7 @@ struct scan_plan : operation {
     const size_t arrays = ordered() ? 2 * most : 1;
     for (buffer& b : one.before) b = room(at.members > 1 ? arrays * n * values.bytes : 0);
     one.state = room(n * (ordered() ? (most + 2) * sizeof(double) : 16));
-    if (!comm.devices->has(i)) return;
-    one.source = room(static_cast<size_t>(one.block.elements()) * at.element_bytes);
-    one.made = room(static_cast<size_t>(one.block.elements()) * result_bytes);
+    if (comm.devices->has(i)) one.state_there = buffer(plan.memory_of(i), one.state.bytes());
   }
 
   // Some sequences of a seat at a time, so that a message is not too long.
@@ -243,7 +241,8 @@ struct scan_plan : operation {
     const auto at_home = [&](const std::vector<buffer>& buffers) {
       std::vector<placed> all;
       for (int32_t s = 0; s < comm.seats; ++s)
-        all.push_back({buffers[static_cast<size_t>(s)].data(), packed_strides(at.home.of(comm.first() + s)), false});
+        all.push_back({buffers[static_cast<size_t>(s)].data(), packed_strides(at.home.of(comm.first() + s)),
+                       comm.devices->has(s)});
       return all;
     };
     if (there != nullptr) {
@@ -252,7 +251,7 @@ struct scan_plan : operation {
       co_await first;
     }
     for (scan_seat& one : seats)
-      if (one.s.sequences > 0) x.attempt(one.s.rank, [&] { look(x, one, from, to); });
+      if (one.s.sequences > 0) x.attempt(one.s.rank, [&] { look(one, from, to); });
     task whole_leaves = get_fragments(x);
     co_await whole_leaves;
     task prefixes = get_prefixes(x);
@@ -262,10 +261,6 @@ struct scan_plan : operation {
       if (one.s.sequences > 0)
         x.attempt(one.s.rank, [&] {
           if (!scan_stretch(comm, one) && overflowed < 0) overflowed = one.s.rank;
-          const int32_t seat = one.s.seat;
-          if (comm.devices->has(seat) && !one.block.empty())
-            copy_box(comm, seat, result_bytes, one.block, one.made.data(), packed_strides(one.block).data(),
-                     to[static_cast<size_t>(seat)].data, to[static_cast<size_t>(seat)].strides.data());
         });
     if (back != nullptr) {
       task last = back->move_all(x, 0, to, x.to);
@@ -285,20 +280,13 @@ struct scan_plan : operation {
            low[0]);
   }
 
-  // Where a seat's stretch of each sequence is, and its results: on the CPU.
-  void look(execution& x, scan_seat& one, const std::vector<placed>& from, const std::vector<placed>& to) const {
-    lockstep_comm& comm = *x.plan.comm;
+  // Where a seat's stretch of each sequence is, and its results.
+  void look(scan_seat& one, const std::vector<placed>& from, const std::vector<placed>& to) const {
     reduce_seat& s = one.s;
     const auto seat = static_cast<size_t>(s.seat);
-    placed in = from[seat], out = to[seat];
-    if (comm.devices->has(s.seat) && !one.block.empty()) {
-      const auto packed = packed_strides(one.block);
-      copy_box(comm, s.seat, at.element_bytes, one.block, in.data, in.strides.data(), one.source.data(), packed.data());
-      in = {one.source.data(), packed}, out = {one.made.data(), packed};
-    }
     if (one.block.empty()) return;
-    at.view(one.block, in, s.view);
-    at.view(one.block, out, one.out);
+    at.view(one.block, from[seat], s.view);
+    at.view(one.block, to[seat], one.out);
   }
 
   task get_fragments(execution& x) {
@@ -404,14 +392,18 @@ struct scan_plan : operation {
     reduce_seat& s = one.s;
     const partial_work work{comm, at};
     if (s.first >= s.last) return true;
-    lockstep_options options = comm.options_of(s.seat);
-    if (comm.devices->has(s.seat)) options = lockstep_options_defaults(), options.backend = "cpu";
+    const bool on_device = comm.devices->has(s.seat);
+    // Of the leaf that the stretch begins in, which is in host memory; and of the stretch.
+    lockstep_options here = comm.options_of(s.seat), there = here;
+    if (on_device) here = lockstep_options_defaults(), here.backend = "cpu";
+    if (at.how == family::sum) there.flags &= ~LOCKSTEP_ASYNC;  // its status tells of an overflow
     const auto n = static_cast<size_t>(s.sequences);
     const char* const values_before = one.before[one.now].data();
     lockstep_scan_desc base = lockstep_scan_full(d.reduction, d.dtype, 0);
     base.result = d.result, base.exclusive = d.exclusive;
     bool fits = true;
-    const auto scan = [&](const lockstep_scan_desc& call, const void* from, void* into) {
+    const auto scan = [&](const lockstep_scan_desc& call, const lockstep_options& options, const void* from,
+                          void* into) {
       const lockstep_status status = lockstep_scan(comm.context, &call, from, into, &options);
       if (status == LOCKSTEP_OVERFLOW)
         fits = false;
@@ -458,23 +450,32 @@ struct scan_plan : operation {
         call.count = s.sequences, call.length = h;
         call.sequence_stride = call.dst_sequence_stride = h;
         if (one.head > 0) call.first = one.head, call.before = one.state.data();
-        scan(call, one.elements.data(), one.results.data());
+        scan(call, here, one.elements.data(), one.results.data());
         const int64_t skipped = s.first - one.head;
         if (skipped < h)
           scatter(comm, one, h - skipped, one.results.data() + static_cast<size_t>(skipped) * result_bytes);
         begin = one.head + h;
         if (begin < s.last) {  // the whole leaf is known: it stands before the next one
           call.result = LOCKSTEP_F64, call.exclusive = 0;
-          scan(call, one.elements.data(), one.sums.data());
+          scan(call, here, one.elements.data(), one.sums.data());
           lockstep_reduce_desc sum = lockstep_reduce_rows(LOCKSTEP_SUM, d.dtype, s.sequences, h, h);
           sum.result = LOCKSTEP_F64;
-          require_ok(lockstep_reduce(comm.context, &sum, one.elements.data(), all.top(), &options));
+          require_ok(lockstep_reduce(comm.context, &sum, one.elements.data(), all.top(), &here));
           all.push({0, one.head / leaf});
           put_state(reinterpret_cast<const double*>(one.sums.data()) + (h - 1), h);
         }
       }
     }
     if (begin >= s.last) return fits;
+    const char* state = one.state.data();
+    if (on_device && begin > 0) {
+      box bytes;
+      bytes.rank = 1;
+      bytes.length[0] = static_cast<int64_t>(n * unit);
+      const int64_t packed[] = {1};
+      copy_box(comm, s.seat, 1, bytes, state, packed, one.state_there.data(), packed);
+      state = one.state_there.data();
+    }
     reduce_seat both = s;
     both.other = one.out, both.other_bytes = result_bytes;
     const auto stretch = [&](const partial_work::strided& from, const partial_work::strided& into, int64_t q,
@@ -483,8 +484,8 @@ struct scan_plan : operation {
       call.count = count, call.length = s.last - begin;
       call.element_stride = from.element_stride, call.sequence_stride = from.sequence_stride;
       call.dst_element_stride = into.element_stride, call.dst_sequence_stride = into.sequence_stride;
-      if (begin > 0) call.first = begin, call.before = one.state.data() + static_cast<size_t>(q) * unit;
-      scan(call, from.data, const_cast<char*>(into.data));
+      if (begin > 0) call.first = begin, call.before = state + static_cast<size_t>(q) * unit;
+      scan(call, there, from.data, const_cast<char*>(into.data));
     };
     work.each_run(both, begin, stretch);
     return fits;
@@ -503,7 +504,8 @@ struct scan_plan : operation {
     }
     const auto last = static_cast<size_t>(v.axes);
     b.length[last] = count, out[last] = v.element_stride, in[last] = 1;
-    copy_box(comm, no_seat, result_bytes, b, from, in.data(), const_cast<char*>(v.data), out.data());
+    copy_box(comm, comm.devices->has(one.s.seat) ? one.s.seat : no_seat, result_bytes, b, from, in.data(),
+             const_cast<char*>(v.data), out.data());
   }
 
   bool joins_on_the_host() const override { return true; }

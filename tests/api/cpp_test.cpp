@@ -224,6 +224,11 @@ TEST_F(Cpp, Normalize) {
   list<float> dst(6), sum(6);
   lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, 1e-12);
   EXPECT_EQ(dst, (list<float>{0.6f, 0.8f, 0, 0.6f, 0.8f, 0}));
+  const list<float> columns = {3, 6, 4, 8, 0, 0};  // the same rows side by side
+  lockstep::normalize_axis<float>(c, LOCKSTEP_NORMALIZE_L2, columns, dst, 1, 3, 2, 1e-12);
+  EXPECT_EQ(dst, (list<float>{0.6f, 0.6f, 0.8f, 0.8f, 0, 0}));
+  expect_refused(lockstep::try_normalize_axis<float>(c, LOCKSTEP_NORMALIZE_L2, columns, dst, 2, 3, 2, 1), invalid,
+                 "src has 6");
   lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_L2, src, dst, 2, 3, 20, {.weight = weight, .bias = weight});
   EXPECT_EQ(dst, (list<float>{1.15f, 2.4f, 3, 1.3f, 2.8f, 3}));
   lockstep::normalize<float>(c, LOCKSTEP_NORMALIZE_LAYER, src, dst, 2, 3, 1, {.residual = residual, .sum = sum});

@@ -35,6 +35,12 @@ lockstep_normalize_desc with_sides(const test_case& c) {
   d.gradient = c.gradient.empty() ? nullptr : c.gradient.data();
   d.weight_gradient = c.weight_gradient.empty() ? nullptr : c.weight_gradient.data();
   d.bias_gradient = c.bias_gradient.empty() ? nullptr : c.bias_gradient.data();
+  d.given = c.given.empty() ? nullptr : c.given.data();
+  return d;
+}
+lockstep_scan_desc with_before(const test_case& c) {
+  lockstep_scan_desc d = c.scan;
+  d.before = c.before.empty() ? nullptr : c.before.data();
   return d;
 }
 
@@ -163,10 +169,12 @@ lockstep_status with_description(const test_case& c, const arrays_beside& beside
       if (d.gradient != nullptr && beside.gradient != nullptr) d.gradient = beside.gradient;
       if (d.weight_gradient != nullptr && beside.weight_gradient != nullptr) d.weight_gradient = beside.weight_gradient;
       if (d.bias_gradient != nullptr && beside.bias_gradient != nullptr) d.bias_gradient = beside.bias_gradient;
+      if (d.given != nullptr && beside.given != nullptr) d.given = static_cast<const double*>(beside.given);
       return use(&d);
     }
     case LOCKSTEP_SCAN: {
-      lockstep_scan_desc d = c.scan;
+      lockstep_scan_desc d = with_before(c);
+      if (d.before != nullptr && beside.before != nullptr) d.before = beside.before;
       d.offsets = c.offsets.empty() ? nullptr : beside.offsets;
       return use(&d);
     }

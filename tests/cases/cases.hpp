@@ -69,9 +69,12 @@ struct test_case {
   std::vector<unsigned char> gradient;                // of its kinds *_BACKWARD
   // Of these too: where a call writes the gradients, empty where they are not wanted.
   mutable std::vector<unsigned char> weight_gradient, bias_gradient;
-  std::vector<unsigned char> other;  // of sums of two arrays, of map with times
-  std::vector<int64_t> offsets;      // of a segmented reduction
-  std::vector<double> coefficients;  // of a stencil, in the case's form
+  std::vector<unsigned char> other;   // of sums of two arrays, of map with times
+  std::vector<int64_t> offsets;       // of a segmented reduction
+  std::vector<double> given;          // of a normalization whose statistics are given
+  std::vector<unsigned char> prefix;  // of a scan: the elements before each sequence, packed
+  std::vector<unsigned char> before;  // what the call is told of them
+  std::vector<double> coefficients;   // of a stencil, in the case's form
 
   view src, dst;
   int dtype = 0;  // lockstep_dtype of src's elements; 0 for bits that are only moved
@@ -126,6 +129,7 @@ std::vector<std::string> list_map(level depth);
 struct arrays_beside {
   const int64_t* offsets;
   const void *weight = nullptr, *bias = nullptr, *residual = nullptr, *other = nullptr, *gradient = nullptr;
+  const void *given = nullptr, *before = nullptr;
   void *weight_gradient = nullptr, *bias_gradient = nullptr;
   arrays_beside(const int64_t* at) : offsets(at) {}
 };
@@ -163,6 +167,10 @@ expectation oracle(const test_case& c, const unsigned char* src, unsigned char* 
 
 // c.normalize with the case's weight, bias, residual and gradients.
 lockstep_normalize_desc with_sides(const test_case& c);
+// c.scan with what stands before it.
+lockstep_scan_desc with_before(const test_case& c);
+// What c.scan is told of c.prefix.
+std::vector<unsigned char> state_of_prefix(const test_case& c);
 void oracle_normalize(const test_case& c, const unsigned char* src, unsigned char* dst);
 void oracle_convert(const test_case& c, const unsigned char* src, unsigned char* dst);
 void oracle_map(const test_case& c, const unsigned char* src, unsigned char* dst);

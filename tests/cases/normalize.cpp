@@ -2,6 +2,8 @@
 // [/residual][/f32weight][/eps<k>][/by_<scale>]; eps is 10^-k, or 0 where k is 0. Gradients, of
 // the kinds *_backward: [/of_weight][/of_bias]. Of exponentials also
 // normalize/<kind>/<dtype>/<layout>/<segments>x<length>[/first<k>], the segments of sequences.cpp.
+// <outer>x<cols>x<inner>: along the axis in the middle; ld is then from one block of cols x inner to the next. given:
+// rows are parts of longer ones.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -44,6 +46,36 @@ std::vector<unsigned char> labels(const test_case& c, int64_t rows, int64_t leng
   }
   return bytes;
 }
+
+int64_t place_of(const lockstep_normalize_desc& d, int64_t stride, int64_t row, int64_t i) {
+  const int64_t inner = std::max<int64_t>(d.inner, 1);
+  return row / inner * stride + i * inner + row % inner;
+}
+
+// Statistics that are given: of exponentials an extreme that no element is beyond.
+std::vector<double> statistics(const test_case& c) {
+  const lockstep_normalize_desc& d = c.normalize;
+  std::vector<unsigned char> src(c.src.span_bytes());
+  if (!src.empty()) fill_src(c, src.data());
+  std::vector<double> pairs;
+  for (int64_t r = 0; r < d.count; ++r) {
+    const uint64_t drawn = mix(c.seed * 31 + static_cast<uint64_t>(r));
+    double m = d.kind == LOCKSTEP_NORMALIZE_LAYER ? static_cast<double>(drawn % 1000) / 8 - 60 : 0;
+    if (d.kind > LOCKSTEP_NORMALIZE_LAYER) {
+      m = d.scale > 0 ? -INFINITY : INFINITY;
+      for (int64_t i = 0; i < d.length; ++i) {
+        const double x = float_element(d.dtype, src.data(), place_of(d, d.src_stride, r, i));
+        if (std::isnan(m) || std::isnan(x))
+          m = NAN;
+        else
+          m = d.scale > 0 ? std::max(m, x) : std::min(m, x);
+      }
+    }
+    pairs.push_back(m);
+    pairs.push_back(std::isfinite(m) ? 1 + static_cast<double>(drawn / 1000 % 100000) / 64 : NAN);  // as S then is
+  }
+  return pairs;
+}
 }  // namespace
 
 void parse_normalize(tokens& in, test_case& c) {
@@ -62,14 +94,21 @@ void parse_normalize(tokens& in, test_case& c) {
   const int layout = exponential ? in.one_of(layouts) : -1;
   const int64_t first_element = in.number("first", 0);
   const auto ld = in.numbers("ld", 0);
-  const auto size = in.sizes();
-  if (size.size() != 2) in.refuse("give two sizes");
+  const bool given = in.flag("given");
+  auto size = in.sizes();
+  const bool along = size.size() == 3;
+  if (size.size() != 2 && !along) in.refuse("give two sizes, or three along the axis in the middle");
+  const int64_t inner = along ? size[2] : 1, outer = size[0], block = in.times(size[1], inner);
+  if (along && (layout >= 0 || backward)) in.refuse("segments and gradients have contiguous rows");
+  if (along && inner < 1) in.refuse("give 1 row or more side by side");
+  if (given && (layout >= 0 || backward || residual)) in.refuse("statistics are given of rows without a residual");
+  size[0] = in.times(outer, inner);
   auto& d = c.normalize;
-  d = lockstep_normalize_rows(static_cast<lockstep_normalization>(kind), static_cast<lockstep_dtype>(dtype), size[0],
-                              size[1], eps == 0 ? 0.0 : std::pow(10.0, -static_cast<double>(eps)));
+  d = lockstep_normalize_axis(static_cast<lockstep_normalization>(kind), static_cast<lockstep_dtype>(dtype), outer,
+                              size[1], inner, eps == 0 ? 0.0 : std::pow(10.0, -static_cast<double>(eps)));
   if (exponential) d.scale = scale_of[std::max(scale, 0)];
   if (!ld.empty()) d.src_stride = ld.front(), d.dst_stride = ld.back();
-  if (d.dst_stride < (one_result ? 1 : size[1])) in.refuse("rows of dst overlap");
+  if (d.dst_stride < (one_result ? 1 : block)) in.refuse("rows of dst overlap");
   if (layout >= 0) {
     if (residual) in.refuse("segments have no residual");
     if (kind == LOCKSTEP_NORMALIZE_PICKED && layout != 0 && layout != 2) in.refuse("an empty segment has no label");
@@ -80,7 +119,8 @@ void parse_normalize(tokens& in, test_case& c) {
     in.refuse("rows have no first element");
   }
   if (layout < 0 && one_result && size[1] == 0 && size[0] != 0) in.refuse("an empty row has no such result");
-  if (result == 4 && dtype != LOCKSTEP_F64 && !one_result) in.refuse("rows of this type have no f64 results");
+  if (result == 4 && dtype != LOCKSTEP_F64 && !one_result && !(given && exponential))
+    in.refuse("rows of this type have no f64 results");
   if (result > 0) d.result = static_cast<lockstep_dtype>(result);
   if (f32_weight) d.weight_dtype = LOCKSTEP_F32;
   if (backward && d.result != d.dtype) in.refuse("gradients have the type of the rows");
@@ -93,15 +133,15 @@ void parse_normalize(tokens& in, test_case& c) {
     c.src.first = first_element;
     c.src.axis(c.offsets.back() - first_element, 1);
   } else {
-    c.src.axis(size[0], d.src_stride);
-    c.src.axis(size[1], 1);
+    c.src.axis(outer, d.src_stride);
+    c.src.axis(block, 1);
   }
   if (layout >= 0 && !one_result) {
     c.dst.first = first_element;
     c.dst.axis(c.offsets.back() - first_element, 1);
   } else {
-    c.dst.axis(size[0], d.dst_stride);
-    c.dst.axis(one_result ? 1 : size[1], 1);
+    c.dst.axis(one_result ? size[0] : outer, d.dst_stride);
+    c.dst.axis(one_result ? 1 : block, 1);
   }
   const int64_t most = most_bytes / 64;
   if (c.src.elements() < 0 || in.times(std::max<int64_t>(size[0], 1), std::max<int64_t>(size[1], 1)) > most)
@@ -110,9 +150,10 @@ void parse_normalize(tokens& in, test_case& c) {
   if (kind == LOCKSTEP_NORMALIZE_PICKED) c.weight = labels(c, size[0], size[1]);
   if (bias) c.bias = side(c, d.weight_dtype, 1, size[1], size[1], 2);
   if (residual) {
-    d.residual_stride = size[1] + size[0] % 3;
-    c.residual = side(c, dtype, size[0], size[1], d.residual_stride, 3);
+    d.residual_stride = block + outer % 3;
+    c.residual = side(c, dtype, outer, block, d.residual_stride, 3);
   }
+  if (given && size[1] != 0) c.given = statistics(c);
   if (backward) {
     d.gradient_stride = size[1] + size[0] % 2;
     c.gradient = side(c, dtype, size[0], size[1], d.gradient_stride, 4);
@@ -126,6 +167,8 @@ void parse_normalize(tokens& in, test_case& c) {
   if (of_weight || of_bias) what = of_weight && of_bias ? "of_both" : of_weight ? "of_weight" : "of_bias";
   if (scale > 0 && what.empty() && result < 1) what = "scaled";
   if (layout >= 0) what = "segments";
+  if (given) what = "given";
+  if (along) what = given ? "along_given" : residual ? "along_residual" : "along";
   if (what.empty()) what = result > 0 ? results[result] : c.in_place ? "in_place" : "plain";
   c.cell = std::string("normalize ") + kinds[kind] + " " + dtypes[dtype] + " " + what;
 }
@@ -285,6 +328,62 @@ std::vector<std::string> list_normalize(level depth) {
           for (const char* rest : {"9x70/to_f64", "5x301/ld303,2", "3x2100/residual/to_f64", "4x9001/special/to_f64"})
             names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
       }
+      // Along an axis: lanes, leaves and trees with odd ones out, inner around what a block has of columns.
+      if (!backward)
+        for (const char* rest : {"3x5x7",
+                                 "1x1x5",
+                                 "2x128x33",
+                                 "3x129x8/off1,3",
+                                 "2x1000x49",
+                                 "1x2048x17",
+                                 "2x2049x5/off1",
+                                 "1x4097x9",
+                                 "1x6145x70",
+                                 "1x10241x3",
+                                 "40x64x31",
+                                 "5x0x3",
+                                 "0x5x3",
+                                 "4x300x1",
+                                 "7x33x12/ld400,401",
+                                 "2x700x64/weight/bias",
+                                 "2x3001x10/weight",
+                                 "3x90x40/bias/f32weight",
+                                 "2x50x130/inplace",
+                                 "2x5000x7/inplace/off1",
+                                 "3x100x20/residual",
+                                 "2x4100x6/residual/weight/bias",
+                                 "2x3000x5/residual/inplace",
+                                 "3x200x30/special",
+                                 "1x5000x20/special",
+                                 "2x300x16/one_nan",
+                                 "2x301x16/wide/to_f16",
+                                 "2x302x16/wide/to_bf16",
+                                 "2x5000x3/to_f32",
+                                 "2x100x5/zeros/eps0",
+                                 "1x70001x2",
+                                 "9x70/given",
+                                 "3x5000/given/off1",
+                                 "2x4097/given/special",
+                                 "20x130/given/to_f16",
+                                 "3x2500/given/to_f32/weight",
+                                 "5x333/given/weight/bias/f32weight",
+                                 "4x300x9/given",
+                                 "2x5000x33/given/to_bf16/off1",
+                                 "2x700x64/given/weight/bias"})
+          add(rest);
+      if (!backward && dtype == std::string("f64"))
+        for (const char* rest : {"2x300x9/huge", "1x5000x3/tiny/eps0", "2x3000x3/huge/residual", "3x300x5/tiny/eps300"})
+          add(rest);
+      if (kind == "layer" && dtype == std::string("f64"))
+        for (const char* rest : {"2x300x9/equal", "1x5000x3/equal", "2x300x9/nearly/eps0"}) add(rest);
+      if (exponential)
+        for (const char* rest : {"2x700x10/by_third", "2x90x33/by_minus_7", "1x5000x9/by_minus_7", "1x3000x5/by_2p9",
+                                 "9x70/given/to_f64", "3x5000/given/by_minus_7", "2x300x7/given/to_f64"})
+          add(rest);
+      if (one_result) add("2x100x9/to_f64"), add("2x3000x5/residual/to_f64");
+      if (depth == level::full && !backward)
+        for (const char* rest : {"32x100x3136", "8x1000x784", "3x9000x700", "1x300001x9", "2000x64x16", "1x64x50000"})
+          add(rest);
       if (depth == level::full)
         for (const char* rest : {"2000x768", "300x4096/weight", "64x16384/residual/weight/bias", "1x3000001",
                                  "3x400003/weight/bias/residual", "20000x64/inplace", "17000x100/weight/bias",

@@ -158,12 +158,13 @@ double frozen_log(double x) {  // 1 <= x < infinity
   return sum + (lost - (half - low));
 }
 // The results of a row: one or all.
-row of_exponentials(const lockstep_normalize_desc& d, const row& h, int64_t label) {
+row of_exponentials(const lockstep_normalize_desc& d, const row& h, int64_t label, const double* given) {
   double m = h[0];
   for (const double x : h) m = std::isnan(m) || std::isnan(x) ? NAN : d.scale > 0 ? std::max(m, x) : std::min(m, x);
+  if (given != nullptr) m = given[0];
   row below, e, y;
   for (const double x : h) below.push_back((x - m) * d.scale), e.push_back(frozen_exp(below.back()));
-  const double sum = pieces(e, false).sum, log = frozen_log(sum), inverse = 1 / sum;
+  const double sum = given != nullptr ? given[1] : pieces(e, false).sum, log = frozen_log(sum), inverse = 1 / sum;
   if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) return {std::isinf(m) ? m * d.scale : m * d.scale + log};
   if (d.kind == LOCKSTEP_NORMALIZE_PICKED) return {below[static_cast<size_t>(label)] - log};
   for (size_t i = 0; i < h.size(); ++i)
@@ -251,8 +252,10 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
   const type from = type_of(d.dtype), to = type_of(d.result), weighs = type_of(d.weight_dtype);
   const bool f64 = d.dtype == LOCKSTEP_F64, segments = !c.offsets.empty();
   rows_of_gradients gradients;
+  const int64_t inner = std::max<int64_t>(d.inner, 1);
+  const auto place = [&](int64_t stride, int64_t r, int64_t i) { return r / inner * stride + i * inner + r % inner; };
   for (int64_t r = 0; r < d.count; ++r) {
-    const int64_t begin = segments ? c.offsets[static_cast<size_t>(r)] : r * d.src_stride;
+    const int64_t begin = segments ? c.offsets[static_cast<size_t>(r)] : 0;
     const int64_t length = segments ? c.offsets[static_cast<size_t>(r) + 1] - begin : d.length;
     const auto n = static_cast<double>(length);
     if (length == 0) {
@@ -262,10 +265,10 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
     row h(static_cast<size_t>(length));
     for (int64_t i = 0; i < length; ++i) {
       double& element = h[static_cast<size_t>(i)];
-      element = from.load(src, begin + i);
+      element = from.load(src, segments ? begin + i : place(d.src_stride, r, i));
       if (c.residual.empty()) continue;
       unsigned char rounded[8];
-      from.store(rounded, 0, element + from.load(c.residual.data(), r * d.residual_stride + i));
+      from.store(rounded, 0, element + from.load(c.residual.data(), place(d.residual_stride, r, i)));
       element = from.load(rounded, 0);
     }
     if (d.kind > LOCKSTEP_NORMALIZE_PICKED) {
@@ -275,13 +278,18 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
     if (d.kind >= LOCKSTEP_NORMALIZE_SOFTMAX) {
       int64_t label = 0;
       if (d.kind == LOCKSTEP_NORMALIZE_PICKED) std::memcpy(&label, c.weight.data() + r * 8, sizeof label);
-      const row y = of_exponentials(d, h, label);
-      const int64_t at = segments && d.kind < LOCKSTEP_NORMALIZE_LOGSUMEXP ? begin : r * d.dst_stride;
-      for (size_t i = 0; i < y.size(); ++i) to.store(dst, at + static_cast<int64_t>(i), y[i]);
+      const row y = of_exponentials(d, h, label, c.given.empty() ? nullptr : c.given.data() + 2 * r);
+      for (size_t i = 0; i < y.size(); ++i) {
+        const auto k = static_cast<int64_t>(i);
+        const bool one = d.kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP;
+        to.store(dst, one ? r * d.dst_stride : segments ? begin + k : place(d.dst_stride, r, k), y[i]);
+      }
       continue;
     }
     double mean = 0, divisor;
-    if (d.kind == LOCKSTEP_NORMALIZE_L2) {
+    if (!c.given.empty()) {
+      mean = c.given[2 * static_cast<size_t>(r)], divisor = c.given[2 * static_cast<size_t>(r) + 1];
+    } else if (d.kind == LOCKSTEP_NORMALIZE_L2) {
       divisor = norm(h, f64);
       divisor = std::isnan(divisor) ? divisor : std::max(divisor, d.eps);
     } else {
@@ -300,7 +308,7 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
       if (!c.bias.empty())
         y = c.weight.empty() ? y + weighs.load(c.bias.data(), i)
                              : std::fma(y, weighs.load(c.weight.data(), i), weighs.load(c.bias.data(), i));
-      to.store(dst, r * d.dst_stride + i, y);
+      to.store(dst, place(d.dst_stride, r, i), y);
     }
   }
   of_columns(c, gradients);

@@ -80,6 +80,62 @@ bool beats(double a, double b, bool largest) {
 
 }  // namespace
 
+namespace {
+row floats_before(const test_case& c, int64_t s) {
+  row x;
+  for (int64_t i = 0; i < c.scan.first; ++i) x.push_back(float_element(c.dtype, c.prefix.data(), s * c.scan.first + i));
+  return x;
+}
+std::vector<exact> integers_before(const test_case& c, int64_t s) {
+  std::vector<exact> x;
+  for (int64_t i = s * c.scan.first; i < (s + 1) * c.scan.first; ++i)
+    x.push_back(c.dtype == LOCKSTEP_I32 ? exact{load<int32_t>(c.prefix.data(), i)}
+                                        : exact{load<int64_t>(c.prefix.data(), i)});
+  return x;
+}
+}  // namespace
+
+std::vector<unsigned char> state_of_prefix(const test_case& c) {
+  const lockstep_scan_desc& d = c.scan;
+  std::vector<unsigned char> state;
+  const auto put = [&](const auto& value) {
+    const auto* at = reinterpret_cast<const unsigned char*>(&value);
+    state.insert(state.end(), at, at + sizeof value);
+  };
+  for (int64_t s = 0; s < d.count; ++s) {
+    if (d.dtype <= LOCKSTEP_F64 && d.reduction == LOCKSTEP_SUM) {
+      const row x = floats_before(c, s);
+      put(running(x).back());
+      // The largest subtrees that begin at the start and then behind each other.
+      for (auto at = x.begin(); at != x.end();) {
+        int64_t n = 2048;
+        while (2 * n <= x.end() - at) n *= 2;
+        put(whole(row(at, at + n)));
+        at += n;
+      }
+    } else if (d.dtype <= LOCKSTEP_F64) {
+      double best = d.reduction == LOCKSTEP_MAX ? -INFINITY : INFINITY;
+      for (const double x : floats_before(c, s))
+        if (beats(x, best, d.reduction == LOCKSTEP_MAX)) best = x;
+      unsigned char element[8];
+      store_element(c.dtype, element, 0, best);
+      state.insert(state.end(), element, element + c.src.element_bytes);
+    } else {
+      const std::vector<exact> x = integers_before(c, s);
+      exact all = d.reduction == LOCKSTEP_SUM ? 0 : x[0];
+      for (const exact v : x)
+        all = d.reduction == LOCKSTEP_SUM ? all + v : d.reduction == LOCKSTEP_MAX ? std::max(all, v) : std::min(all, v);
+      if (d.reduction == LOCKSTEP_SUM)
+        put(all);
+      else if (d.dtype == LOCKSTEP_I32)
+        put(static_cast<int32_t>(all));
+      else
+        put(static_cast<int64_t>(all));
+    }
+  }
+  return state;
+}
+
 expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned char* dst) {
   const lockstep_scan_desc& d = c.scan;
   const bool largest = d.reduction == LOCKSTEP_MAX, floats = d.dtype <= LOCKSTEP_F64, sum = d.reduction == LOCKSTEP_SUM;
@@ -96,7 +152,7 @@ expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned c
     };
     if (n == 0) continue;
     if (floats) {
-      row x, y;
+      row x = floats_before(c, s), y;
       for (int64_t i = 0; i < n; ++i) x.push_back(float_element(d.dtype, src, from(i)));
       if (sum) {
         y = running(x);
@@ -106,21 +162,21 @@ expectation oracle_scan(const test_case& c, const unsigned char* src, unsigned c
           if (!beats(y[i], y[i - 1], largest)) y[i] = y[i - 1];
       }
       if (d.exclusive != 0) y.insert(y.begin(), sum ? 0.0 : largest ? -INFINITY : INFINITY);
-      for (int64_t i = 0; i < n; ++i) store_element(d.result, dst, to(i), y[static_cast<size_t>(i)]);
+      for (int64_t i = 0; i < n; ++i) store_element(d.result, dst, to(i), y[static_cast<size_t>(d.first + i)]);
       continue;
     }
     const bool narrow = d.dtype == LOCKSTEP_I32;
-    std::vector<exact> y;
-    for (int64_t i = 0; i < n; ++i) {
-      const exact x = narrow ? exact{load<int32_t>(src, from(i))} : exact{load<int64_t>(src, from(i))};
-      y.push_back(i == 0 ? x : sum ? y.back() + x : largest ? std::max(y.back(), x) : std::min(y.back(), x));
-    }
+    std::vector<exact> all_x = integers_before(c, s), y;
+    for (int64_t i = 0; i < n; ++i)
+      all_x.push_back(narrow ? exact{load<int32_t>(src, from(i))} : exact{load<int64_t>(src, from(i))});
+    for (const exact x : all_x)
+      y.push_back(y.empty() ? x : sum ? y.back() + x : largest ? std::max(y.back(), x) : std::min(y.back(), x));
     if (d.exclusive != 0)
       y.insert(y.begin(), sum       ? exact{0}
                           : largest ? (narrow ? exact{INT32_MIN} : exact{INT64_MIN})
                                     : (narrow ? exact{INT32_MAX} : exact{INT64_MAX}));
     for (int64_t i = 0; i < n; ++i) {
-      const exact value = y[static_cast<size_t>(i)];
+      const exact value = y[static_cast<size_t>(d.first + i)];
       const bool fits = value >= INT64_MIN && value <= INT64_MAX;
       if (!fits && all.status == LOCKSTEP_OK) all = {LOCKSTEP_OVERFLOW, s};
       const int64_t kept = fits ? static_cast<int64_t>(value) : value < 0 ? INT64_MIN : INT64_MAX;

@@ -237,6 +237,8 @@ outcome runner::run(const subject& s, const target& t) {
     beside.bias = beside_on_device(c.bias, "bias");
     beside.residual = beside_on_device(c.residual, "residual");
     beside.other = beside_on_device(c.other, "other");
+    beside.given = beside_on_device(c.given, "given");
+    beside.before = beside_on_device(c.before, "before");
     beside.gradient = beside_on_device(c.gradient, "gradient");
     beside.weight_gradient = beside_on_device(c.weight_gradient, "weight_gradient");
     beside.bias_gradient = beside_on_device(c.bias_gradient, "bias_gradient");

@@ -1,6 +1,7 @@
 // scan.cpp - cases
-// scan/<reduction>/<dtype>/<layout>/<sizes>[/ld<src>,<dst>][/stride<src>,<dst>][/exclusive][/to_<result>]: layouts
-// full/<n>, rows/<r>x<c>, columns/<r>x<c> and the segments of sequences.cpp.
+// scan/<reduction>/<dtype>/<layout>/<sizes>[/ld<src>,<dst>][/stride<src>,<dst>][/exclusive][/to_<result>][/behind<n>]:
+// layouts full/<n>, rows/<r>x<c>, columns/<r>x<c> and the segments of sequences.cpp. behind: sequences are the ends of
+// longer ones, behind n elements of each.
 #include "cases.hpp"
 #include "tokens.hpp"
 
@@ -10,6 +11,18 @@ constexpr const char* reductions[] = {"sum", "min", "max"};
 constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
 constexpr const char* layouts[] = {"full", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
 constexpr const char* results[] = {"to_f32", "to_f64"};
+
+std::vector<unsigned char> draw_prefix(const test_case& c) {
+  test_case other;
+  other.dtype = c.dtype;
+  other.what = c.what == fill::over || c.what == fill::under || c.what == fill::cross ? fill::small : c.what;
+  other.seed = mix(c.seed + 5);
+  other.src.element_bytes = c.src.element_bytes;
+  other.src.axis(c.scan.count * c.scan.first, 1);
+  std::vector<unsigned char> bytes(other.src.span_bytes());
+  if (!bytes.empty()) fill_src(other, bytes.data());
+  return bytes;
+}
 }  // namespace
 
 void parse_scan(tokens& in, test_case& c) {
@@ -20,6 +33,7 @@ void parse_scan(tokens& in, test_case& c) {
   const auto type = static_cast<lockstep_dtype>(dtype);
   const bool exclusive = in.flag("exclusive");
   const int result = in.one_of(results);
+  const int64_t behind = in.number("behind", 0, 1, 1 << 20);
   const auto ld = in.numbers("ld", 1), stride = in.numbers("stride", 1);
   const auto size = in.sizes();
   if (size.size() != (layout == 0 ? 1u : 2u)) in.refuse(layout == 0 ? "give one size" : "give two sizes");
@@ -54,10 +68,20 @@ void parse_scan(tokens& in, test_case& c) {
     c.dst.axis(d.count, d.dst_sequence_stride);
     c.dst.axis(d.length, d.dst_element_stride);
   }
+  if (behind != 0) {
+    if (layout > 2) in.refuse("segments are whole sequences");
+    if (what == LOCKSTEP_SUM && type <= LOCKSTEP_F64 && behind % 2048 != 0)
+      in.refuse("sums of floats begin at a multiple of 2048");
+    d.first = behind;
+    if (in.times(d.count, behind) > 1 << 24) in.too_large();
+    c.prefix = draw_prefix(c);
+    c.before = state_of_prefix(c);
+  }
   c.cell = std::string("scan ") + reductions[reduction] + " " + dtypes[dtype] + " " +
            (layout > 2 ? "segments" : layouts[layout]) + " " +
            (result >= 0  ? results[result]
             : c.in_place ? "in_place"
+            : behind > 0 ? "behind"
             : exclusive  ? "exclusive"
                          : "inclusive");
 }
@@ -99,16 +123,27 @@ std::vector<std::string> list_scan(level depth) {
                                  "nonempty/30x20/stride3",
                                  "full/3000/stride2"})
           add(rest + usual + way);
-      for (const char* rest :
-           {"full/5000/special", "rows/20x70/special", "columns/300x20/special/exclusive", "nonempty/50x40/special",
-            "full/3000/ties", "full/5000/zeros", "full/3000/sparse/exclusive"})
+      // Behind trees with few and many odd ones out, around the groups of 32 leaves that others are joined from.
+      for (const char* way : {"", "/exclusive"})
+        for (const char* rest :
+             {"full/1/behind2048", "full/2048/behind6144", "full/2049/behind63488", "full/70001/behind65536",
+              "full/9000/behind137216/off1", "rows/3x5000/behind75776", "rows/40x300/ld307,301/behind4096",
+              "rows/6x2049/stride2,3/behind133120", "columns/33x17/behind2048", "columns/4200x19/behind14336/ld20,21",
+              "full/200001/behind2048"})
+          add(rest + usual + way);
+      if (!sum || integer) add("rows/7x33/behind5" + usual), add("columns/300x9/behind1/exclusive" + usual);
+      for (const char* rest : {"full/5000/special/behind4096", "rows/20x70/special/exclusive/behind2048",
+                               "columns/300x20/special/behind6144", "full/5000/special", "rows/20x70/special",
+                               "columns/300x20/special/exclusive", "nonempty/50x40/special", "full/3000/ties",
+                               "full/5000/zeros", "full/3000/sparse/exclusive"})
         add(rest);
       // Several of the blocks that two threads take a long scan by.
       if (dtype == "f32" || dtype == "i64") add("full/300001" + usual + "/exclusive");
       if (!sum || !integer) {
         for (const char* rest :
-             {"full/5000/inplace", "full/70001/inplace/exclusive", "rows/9x3000/inplace/exclusive/off1",
-              "columns/2100x9/inplace", "mixed/30x300/inplace/exclusive", "columns/90x30/inplace/exclusive"})
+             {"full/5000/inplace/behind4096", "columns/2100x9/inplace/exclusive/behind2048", "full/5000/inplace",
+              "full/70001/inplace/exclusive", "rows/9x3000/inplace/exclusive/off1", "columns/2100x9/inplace",
+              "mixed/30x300/inplace/exclusive", "columns/90x30/inplace/exclusive"})
           add(rest);
       } else if (dtype == "i64") {
         for (const char* rest :

@@ -417,6 +417,9 @@ TEST_F(Abi, Normalize) {
   n("weight", [](D& d) { d.weight = src_bytes + 2; }, {"weight is 0x", "not aligned to its 4-byte elements"});
   n("residual", [](D& d) { d.residual = dst_bytes; }, {"residual", "overlap", "give dst memory of its own"});
   n("stride", [](D& d) { d.dst_stride = 7; }, {"dst_stride is 7", "8 or more"});
+  n("negative inner", [](D& d) { d.inner = -1; }, {"inner is -1"});
+  n("inner", [](D& d) { d.inner = 3; }, {"inner is 3", "count is 4", "a multiple of inner"});
+  n("stride of blocks", [](D& d) { d.inner = 2; }, {"dst_stride is 8", "16 or more, length * inner"});
   n("given", [](D& d) { d.given = reinterpret_cast<const double*>(src_bytes + 4); },
     {"given is 0x", "not aligned to its 8-byte elements"});
   const auto softmax = [&](const char* what, lockstep_normalization kind, const std::function<void(D&)>& change,
@@ -437,6 +440,7 @@ TEST_F(Abi, Normalize) {
     n(
         what, [&](D& d) { d.kind = LOCKSTEP_NORMALIZE_LAYER_BACKWARD, d.gradient = src_bytes, change(d); }, fragments);
   };
+  backward("inner", [](D& d) { d.inner = 2; }, {"inner is 2", "LAYER_BACKWARD takes contiguous rows"});
   backward("no gradient", [](D& d) { d.gradient = nullptr; }, {"gradient is NULL", "count rows"});
   backward("bias", [](D& d) { d.bias = src_bytes; }, {"bias is 0x", "LAYER_BACKWARD has none"});
   backward("sum", [](D& d) { d.sum = d.bias_gradient = dst_bytes + 512; }, {"sum is 0x", "has none"});

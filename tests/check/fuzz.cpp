@@ -297,12 +297,25 @@ void draw_normalize(draws& d, drawn& c) {
       d.enumerator<lockstep_normalization>(LOCKSTEP_NORMALIZE_L2, LOCKSTEP_NORMALIZE_LAYER_BACKWARD), type(),
       d.size(d.one_in(3) ? 60 : 5), d.size(d.one_in(3) ? 5000 : 300),
       d.of<double>({1e-5, 0, 1e-300, 1, d.one_in(9) ? -1.0 : 1e-6}));
-  if (d.one_in(2)) n.src_stride = d.near(n.length), n.dst_stride = d.near(n.length);
+  int64_t block = n.length, blocks = n.count;  // rows side by side
+  if (d.one_in(4)) {
+    n.inner = d.size(40);
+    const int64_t rows = std::max<int64_t>(n.inner, 1);
+    const auto times = [](int64_t a, int64_t b) {
+      int64_t product = 0;
+      return __builtin_mul_overflow(a, b, &product) ? INT64_MAX - 1 : product;
+    };
+    blocks = d.size(5), block = times(n.length, rows);
+    n.count = times(blocks, rows) + (d.one_in(9) ? 1 : 0);
+    n.src_stride = block;
+    if (n.dst_stride == n.length) n.dst_stride = block;
+  }
+  if (d.one_in(2)) n.src_stride = d.near(block), n.dst_stride = d.near(block);
   if (d.one_in(3)) n.result = type();
   if (d.one_in(3)) n.weight_dtype = d.one_in(9) ? type() : LOCKSTEP_F32;
   const auto bytes = [](lockstep_dtype dtype) { return lockstep_dtype_bytes(dtype); };
   const auto side = [&](int64_t count, int64_t stride, size_t element) -> void* {
-    const bool within = span({{count, stride}, {n.length, 1}}, element) <= static_cast<wide>(room / 4);
+    const bool within = span({{count, stride}, {block, 1}}, element) <= static_cast<wide>(room / 4);
     return within ? src_bytes + room / 2 + (d.one_in(40) ? 1 : 8) * d.upto(9) : nullptr;
   };
   const bool backward = n.kind > LOCKSTEP_NORMALIZE_PICKED,
@@ -317,11 +330,13 @@ void draw_normalize(draws& d, drawn& c) {
   }
   if (!exponential && d.one_in(backward ? 40 : 3)) n.bias = side(1, 0, bytes(n.weight_dtype));
   if (d.one_in(3)) {
-    n.residual_stride = d.near(n.length);
-    n.residual = side(n.count, n.residual_stride, bytes(n.dtype));
+    n.residual_stride = d.near(block);
+    n.residual = side(blocks, n.residual_stride, bytes(n.dtype));
   }
-  c.src = span({{n.count, n.src_stride}, {n.length, 1}}, bytes(n.dtype));
-  c.dst = span({{n.count, n.dst_stride}, {n.length, 1}}, bytes(n.result));
+  c.src = span({{blocks, n.src_stride}, {block, 1}}, bytes(n.dtype));
+  const bool one_result = n.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP || n.kind == LOCKSTEP_NORMALIZE_PICKED;
+  c.dst = one_result ? span({{n.count, n.dst_stride}}, bytes(n.result))
+                     : span({{blocks, n.dst_stride}, {block, 1}}, bytes(n.result));
   if (!exponential || !d.one_in(3)) return;
   if (!d.one_in(9)) n.residual = n.sum = nullptr;
   const int64_t last = draw_segments(d, n.count);

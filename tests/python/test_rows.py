@@ -42,6 +42,34 @@ def test_rows_have_the_bits_of_the_order(kind, dtype):
     assert getattr(ls, kind)(x[0]).tobytes() == getattr(ls, kind)(x)[0].tobytes()
 
 
+@pytest.mark.parametrize("name", [*KINDS, "softmax", "log_softmax", "logsumexp"])
+def test_axes_in_the_middle_need_no_copy(name):
+    call = getattr(ls, name)
+    for shape, axis in (((3, 70, 5, 7), 1), ((4, 5, 6, 9), (1, 2)), ((2100, 17), 0), ((2, 4100, 3), 1), ((1, 3, 1, 40), 1)):
+        x, axes = noise(shape, "f4"), (axis,) if isinstance(axis, int) else axis
+        kept = [k for k in range(x.ndim) if k not in axes]
+        rows = np.ascontiguousarray(x.transpose([*kept, *axes]))
+        want = call(rows, tuple(range(len(kept), x.ndim)))
+        if name != "logsumexp":
+            want = np.ascontiguousarray(want.transpose(np.argsort([*kept, *axes])))
+        assert same(call(x, axis, copy=False), want)
+        if name == "logsumexp":
+            assert call(x, axis, keepdims=True).shape == tuple(1 if k in axes else n for k, n in enumerate(shape))
+            continue
+        h = np.empty_like(x)
+        assert same(call(x, axis, residual=np.zeros_like(x), residual_out=h, copy=False), want) and same(h, x + 0)
+        padded = np.empty((*shape[:-1], shape[-1] + 1), "f4")[..., :-1]
+        assert call(x, axis, out=padded) is padded and same(np.ascontiguousarray(padded), want)
+        assert call(x, axis, out=x) is x and same(x, want)
+    labels = np.arange(12).reshape(2, 6) % 5
+    x = noise((2, 5, 6), "f4")
+    assert same(ls.picked(x, labels, 1, copy=False), ls.picked(np.ascontiguousarray(x.transpose(0, 2, 1)), labels))
+    with pytest.raises(BufferError):
+        call(x.transpose(0, 2, 1), 1, copy=False)
+    with pytest.raises(BufferError):
+        call(x, (0, 2), copy=False)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_of_every_axis_and_layout(kind, layout):
@@ -265,9 +293,10 @@ def test_plans_and_settings():
     del w, r  # the plan keeps them
     assert same(p(x), want) and same(h, x + (h - x)) and p.op == "normalize"
     assert same(ls.plan.cumsum(x, axis=0)(x), ls.cumsum(x, axis=0)) and ls.plan.cumsum(x, axis=0).op == "scan"
+    assert same(ls.plan.rms_norm(x, axis=0)(x), ls.rms_norm(x, axis=0))
     described = ls.plan.layer_norm(ls.spec((6, 8)), weight=held)
     assert same(described(x), ls.layer_norm(x, weight=held))
-    for wrong in (lambda: ls.plan.rms_norm(x, axis=0), lambda: ls.plan.rms_norm(x.T), lambda: ls.plan.rms_norm(x, weight=held[::-1]),
+    for wrong in (lambda: ls.plan.rms_norm(x.T, axis=1), lambda: ls.plan.rms_norm(x.T), lambda: ls.plan.rms_norm(x, weight=held[::-1]),
                   lambda: ls.plan.rms_norm(x, residual=noise((8, 6), "f4").T), lambda: ls.plan.cumsum(noise((3, 4, 5), "f4"), axis=1),
                   lambda: ls.plan.cumsum(x.T)):
         with pytest.raises(ls.Unsupported, match="a plan makes no copy"):

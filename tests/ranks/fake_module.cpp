@@ -228,6 +228,13 @@ lockstep_status compute(lockstep_call& c) {
                            c.op == LOCKSTEP_SUMS;  // at the same place in each
   if (has_offsets) c.reduce.offsets = reinterpret_cast<const int64_t*>(real(c.reduce.offsets));
   if (c.op == LOCKSTEP_SUMS) c.sums.other = real(c.sums.other);
+  if (c.op == LOCKSTEP_SCAN) c.scan.before = real(c.scan.before);
+  if (c.op == LOCKSTEP_NORMALIZE) {
+    lockstep_normalize_desc& d = c.normalize;
+    for (const void** side : {&d.weight, &d.bias, &d.residual}) *side = real(*side);
+    d.sum = real(d.sum);
+    d.given = reinterpret_cast<const double*>(real(d.given));
+  }
   const void* src = real(c.src);
   void* dst = real(c.dst);
   switch (c.op) {
@@ -237,6 +244,7 @@ lockstep_status compute(lockstep_call& c) {
     case LOCKSTEP_REDUCE: return lockstep_reduce(on_cpu(), &c.reduce, src, dst, nullptr);
     case LOCKSTEP_STENCIL: return lockstep_stencil(on_cpu(), &c.stencil, src, dst, nullptr);
     case LOCKSTEP_SHUFFLE: return lockstep_shuffle(on_cpu(), &c.shuffle, src, dst, nullptr);
+    case LOCKSTEP_NORMALIZE: return lockstep_normalize(on_cpu(), &c.normalize, src, dst, nullptr);
     case LOCKSTEP_SCAN: return lockstep_scan(on_cpu(), &c.scan, src, dst, nullptr);
     case LOCKSTEP_SUMS: return lockstep_sums(on_cpu(), &c.sums, src, dst, nullptr);
     default: return LOCKSTEP_UNSUPPORTED;
@@ -358,7 +366,6 @@ EXPORTED const lockstep_backend* lockstep_backend_entry(const lockstep_host* giv
   host = given;
   static lockstep_table tables[LOCKSTEP_SUMS + 1];
   for (lockstep_table& t : tables) t = {row, 1};
-  tables[LOCKSTEP_NORMALIZE] = {nullptr, 0};
   static lockstep_backend b{};
   b.abi = LOCKSTEP_BACKEND_ABI;
   b.size = sizeof b;

@@ -18,6 +18,12 @@ double as_element(lockstep_dtype dtype, double y) {
   return ref::widened(&half, dtype, 0);
 }
 
+// Where element i of a row is, of rows side by side too.
+int64_t place_of(const lockstep_normalize_desc& d, int64_t stride, int64_t row, int64_t i) {
+  const int64_t side_by_side = d.inner > 1 ? d.inner : 1;
+  return row / side_by_side * stride + i * side_by_side + row % side_by_side;
+}
+
 // x of a row, or x + residual as an element of the same type.
 struct row_elements {
   const lockstep_normalize_desc& d;
@@ -25,10 +31,10 @@ struct row_elements {
   int64_t row;
 
   double operator()(int64_t i) const {
-    const int64_t begin = d.offsets == nullptr ? row * d.src_stride : d.offsets[row];
-    const double x = ref::widened(src, d.dtype, begin + i);
+    const double x =
+        ref::widened(src, d.dtype, d.offsets == nullptr ? place_of(d, d.src_stride, row, i) : d.offsets[row] + i);
     if (d.residual == nullptr) return x;
-    return as_element(d.dtype, x + ref::widened(d.residual, d.dtype, row * d.residual_stride + i));
+    return as_element(d.dtype, x + ref::widened(d.residual, d.dtype, place_of(d, d.residual_stride, row, i)));
   }
 };
 
@@ -106,13 +112,17 @@ void exponentials(const lockstep_normalize_desc& d, void* dst, int64_t r, const 
                                         : ref::fixed_order_sum(n, [&](double acc, int64_t i) { return acc + e(i); });
   const double factor = 1 / sum, log = functions::apply(functions::log, sum);
   const bool all = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX || d.kind == LOCKSTEP_NORMALIZE_LOG_SOFTMAX;
-  const int64_t begin = d.offsets != nullptr && all ? d.offsets[r] : r * d.dst_stride;
-  const auto store = [&](int64_t i, double y) { ref::store(d.result, dst, begin + i, y); };
+  const auto store = [&](int64_t i, double y) {
+    const int64_t at = !all                   ? r * d.dst_stride
+                       : d.offsets != nullptr ? d.offsets[r] + i
+                                              : place_of(d, d.dst_stride, r, i);
+    ref::store(d.result, dst, at, y);
+  };
   if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) store(0, std::isinf(m) ? m * d.scale : m * d.scale + log);
   if (d.kind == LOCKSTEP_NORMALIZE_PICKED) store(0, below(d.labels[r]) - log);
   for (int64_t i = 0; i < n; ++i) {  // src may be sum or dst
     const double x = h(i), y = d.kind == LOCKSTEP_NORMALIZE_SOFTMAX ? e(i) * factor : below(i) - log;
-    if (d.sum != nullptr) ref::store(d.dtype, d.sum, r * d.sum_stride + i, x);
+    if (d.sum != nullptr) ref::store(d.dtype, d.sum, place_of(d, d.sum_stride, r, i), x);
     if (all) store(i, y);
   }
 }
@@ -217,8 +227,8 @@ lockstep_status ref_normalize(lockstep_queue*, const lockstep_call* call) {
         y = std::fma(y, weight, bias);
       else
         y = y * weight;
-      if (d.sum != nullptr) ref::store(d.dtype, d.sum, r * d.sum_stride + i, x);
-      ref::store(d.result, call->dst, r * d.dst_stride + i, y);
+      if (d.sum != nullptr) ref::store(d.dtype, d.sum, place_of(d, d.sum_stride, r, i), x);
+      ref::store(d.result, call->dst, place_of(d, d.dst_stride, r, i), y);
     }
   }
   return LOCKSTEP_OK;

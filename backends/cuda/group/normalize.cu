@@ -50,6 +50,8 @@ int64_t blocks_of(const lockstep_normalize_desc& d) {
 
 const char* refuses(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
+  if (d.inner > 1) return "needs contiguous rows";
+  if (d.given != nullptr) return "computes the rows' own statistics, but others are given";
   if (d.kind > LOCKSTEP_NORMALIZE_LAYER) return "has no kernels for kinds from SOFTMAX on";
   if (d.result != d.dtype) return "needs results of the elements' type";
   if (d.length > order::leaf) return "needs rows of at most 2,048 elements";

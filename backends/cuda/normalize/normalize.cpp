@@ -3,7 +3,8 @@
 //         pairs.cuh few rows); a longer one is read twice (long.cuh)
 //         gradients.cuh has the gradients of RMS and LAYER,
 //         exponentials_held.cuh and exponentials_long.cuh have softmax and its kin, whose long rows are read three
-//         times, segments.cu those of rows between offsets
+//         times, segments.cu those of rows between offsets; given.cuh rows whose statistics are given.
+//         columns.cuh has rows along an axis that is not the last
 // Moves   held: every element once in and once out; two_reads: twice in, of softmax three times
 // Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
@@ -15,6 +16,7 @@
 #include "../dtypes.hpp"
 #include "../ops.hpp"
 #include "bits/normalizations.hpp"
+#include "columns.hpp"
 #include "exponentials.hpp"
 #include "gradients.hpp"
 
@@ -53,15 +55,61 @@ lockstep_status launch_any(lockstep_queue& queue, const lockstep_call& call) {
   }
 }
 
+template <bool held>
+lockstep_status launch_side_by_side(lockstep_queue& queue, const lockstep_call& call) {
+  switch (call.normalize.dtype) {
+    case LOCKSTEP_F16: return columns_f16(queue, call, held);
+    case LOCKSTEP_BF16: return columns_bf16(queue, call, held);
+    case LOCKSTEP_F32: return columns_f32(queue, call, held);
+    default: return columns_f64(queue, call, held);
+  }
+}
+
+lockstep_status launch_with_given(lockstep_queue& queue, const lockstep_call& call) {
+  switch (call.normalize.dtype) {
+    case LOCKSTEP_F16: return given_f16(queue, call);
+    case LOCKSTEP_BF16: return given_bf16(queue, call);
+    case LOCKSTEP_F32: return given_f32(queue, call);
+    default: return given_f64(queue, call);
+  }
+}
+
+const char* refuses_contiguous(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  if (d.inner <= 1) return "needs rows side by side, along an axis that is not the last";
+  const auto blocks = static_cast<double>(column_groups(d)) * static_cast<double>((d.length - 1) / 128 + 1);
+  return blocks < 0x1p31 ? nullptr : "needs fewer than 2^31 blocks of 16 rows and 128 elements";
+}
+const char* refuses_held_columns(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_normalize_desc& d = call->normalize;
+  if (const char* why = refuses_contiguous(queue, call); why != nullptr) return why;
+  if (d.given != nullptr) return "computes the rows' own statistics, but others are given";
+  // 4 KiB for what threads exchange, twice: launch_held_columns asks for them on top.
+  if (order::leaves(d.length) > held_column_leaves ||
+      held_columns_bytes(d.length, static_cast<size_t>(dtype_bytes(d.dtype))) + 8192 >
+          static_cast<size_t>(queue->facts->shared_bytes))
+    return "16 rows do not fit a block's shared memory";
+  return nullptr;
+}
+size_t room_of_columns(const lockstep_queue*, const lockstep_call* call) {
+  return column_values(call->normalize, nullptr).bytes;
+}
+
 const char* refuses_rows(const lockstep_queue*, const lockstep_call* call) {
   return call->normalize.offsets == nullptr ? "needs segments, rows of lengths of their own" : nullptr;
 }
 const char* refuses_segments(const lockstep_queue*, const lockstep_call* call) {
+  if (call->normalize.given != nullptr) return "computes the rows' own statistics, but others are given";
+  if (call->normalize.inner > 1) return "needs contiguous rows";
   return call->normalize.offsets != nullptr ? "needs rows of one length" : nullptr;
+}
+const char* refuses_own(const lockstep_queue*, const lockstep_call* call) {
+  if (call->normalize.inner > 1) return "needs contiguous rows";
+  return call->normalize.given == nullptr ? "needs statistics that are given" : nullptr;
 }
 const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_normalize_desc& d = call->normalize;
-  if (d.offsets != nullptr) return refuses_segments(queue, call);
+  if (const char* why = refuses_segments(queue, call); why != nullptr) return why;
   if (lib::kind_of(d.kind).exponential) {
     const bool clusters = queue->facts->early;
     if (d.length > (clusters ? clustered_length(d.dtype) : exponential_length))
@@ -101,6 +149,12 @@ size_t segments_workspace(const lockstep_queue*, const lockstep_call*) { return 
 const lockstep_variant rows[] = {
     {"segments", "exponentials of segments: groups of threads, warps, or all blocks together by each one's length", 0,
      refuses_rows, nullptr, segments_workspace, on_device<exponential_segments>},
+    {"columns", "rows side by side: 16 in the shared memory of a block, one read, one write", 0, refuses_held_columns,
+     nullptr, nullptr, on_device<launch_side_by_side<true>>},
+    {"columns_again", "long rows side by side: a block a leaf of 16, a thread joins a row's, then all are read again",
+     0, refuses_contiguous, nullptr, room_of_columns, on_device<launch_side_by_side<false>>},
+    {"given", "statistics of the rows that are given: a warp a leaf, one read, one write", 0, refuses_own, nullptr,
+     nullptr, on_device<launch_with_given>},
     {"held", "a row in the shared memory or the registers of a block: one read, one write", 0, refuses_held, nullptr,
      room_of_held, on_device<launch_any<true>>},
     {"two_reads",

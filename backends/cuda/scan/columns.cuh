@@ -23,6 +23,10 @@ template <class K, bool several>
 struct down_a_column {
   typename K::partial run = K::none();
 
+  // Gives the first exclusive result.
+  __device__ __forceinline__ typename K::partial resume(const K& kind, const scanned& d, int64_t s) {
+    return run = kind.before(d.before, s);
+  }
   __device__ __forceinline__ void group(const K& kind, const typename K::element (&x)[8], int64_t, int64_t,
                                         typename K::partial (&y)[8], double*) {
 #pragma unroll
@@ -41,6 +45,13 @@ struct down_a_column<float_scan<E, R>, several> {
   double leaves_before = -0.0, rows_before = -0.0, groups_before = -0.0;
   order::tree<double> tree;
 
+  __device__ __forceinline__ double resume(const float_scan<E, R>&, const scanned& d, int64_t s) {
+    if (d.leaves_before != 0) {
+      each_subtree_before(d, s, [&](int level, double sum) { tree.push(sum, level); });
+      leaves_before = tree.total();
+    }
+    return *floats_before(d, s);
+  }
   __device__ __forceinline__ void group(const float_scan<E, R>&, const E (&x)[8], int64_t first, int64_t length,
                                         double (&y)[8], double* lanes) {
     const auto in_leaf = static_cast<int>(first % order::leaf);
@@ -118,6 +129,7 @@ __global__ __launch_bounds__(column_threads) void scan_columns(const K kind, con
   };
   down_a_column<K, several> column;
   P entering = kind.first();
+  if (d.before != nullptr) entering = column.resume(kind, d, s);
   load(0);
 #pragma unroll 1
   for (int64_t first = 0; first < n; first += ahead) {

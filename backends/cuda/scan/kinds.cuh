@@ -5,6 +5,7 @@
 //   of(quad, j)                  an element as a `local`, which sums within a leaf
 //   put(value, sequence)         a result from a partial; told only for results that are stored
 //   first()                      what an exclusive scan begins with
+//   before(state, sequence)      of kinds without an order: what stands before a sequence (lockstep_scan_desc.before)
 #pragma once
 
 #include "../../../lib/bits/order_rows.hpp"
@@ -41,6 +42,11 @@ struct exact_scan {
     return a + b;
   }
   __device__ static local of(const quad<T>& q, int j) { return lockstep::cuda::element<T>(q, j); }
+  __device__ static partial before(const void* state, int64_t s) {
+    partial sum;
+    memcpy(&sum, static_cast<const int64_t*>(state) + 2 * s, sizeof sum);
+    return sum;
+  }
   __device__ int64_t put(partial sum, int64_t s) const {
     const bool fits = sum >= INT64_MIN && sum <= INT64_MAX;
     if (!fits) report(word, fault::overflow, s);
@@ -74,6 +80,11 @@ struct extreme_scan {
       const float x = narrow_value(q, j);
       return x != x ? most : order::key_f32(__float_as_uint(x)) ^ turn;
     }
+  }
+  __device__ partial before(const void* state, int64_t s) const {
+    quad<E> one{};
+    set_element(one, 0, static_cast<const E*>(state)[s]);
+    return of(one, 0);
   }
   __device__ E put(partial best, int64_t) const {
     const partial key = best ^ turn;

@@ -23,7 +23,9 @@ scanned scanned_of(const lockstep_call& call) {
           d.element_stride == 1 && aligned_quads<typename K::element>(call.src, d.sequence_stride),
           d.dst_element_stride == 1 && aligned_quads<typename K::result>(call.dst, d.dst_sequence_stride),
           d.exclusive != 0,
-          boxes_a_sequence(d.length),
+          d.before,
+          leaves_before(d),
+          boxes_a_sequence(d),
           static_cast<mailbox*>(call.workspace)};
 }
 
@@ -34,7 +36,7 @@ lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanne
   const size_t bytes = leaf_warps<K> * bytes_of_leaf<K>(rows_a_leaf);
   const dim3 blocks(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>));
   // Mailboxes are cleared just before, by no kernel, so that nothing could be made ready early.
-  if (d.length > order::leaf)
+  if (d.length > order::leaf || d.leaves_before != 0)
     return launch(queue, "scan_leaves", scan_leaves<K>, blocks, leaf_warps<K> * 32, bytes, kind, d, rows_a_leaf);
   return launch_soon(queue, "scan_leaves", scan_leaves<K>, blocks, leaf_warps<K> * 32, bytes, kind, d, rows_a_leaf);
 }
@@ -62,7 +64,7 @@ lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, co
     return launch(queue, "scan_segments", scan_segments<K>, dim3(static_cast<unsigned>(blocks)), scan_warps<K> * 32, 0,
                   kind, d, queue.report);
   }
-  if (d.length <= order::lanes) {
+  if (d.length <= order::lanes && d.before == nullptr) {
     int threads = 2;
     while (threads * 4 < d.length) threads *= 2;
     const int64_t a_row = int64_t{scan_warps<K>} * (32 / threads);
@@ -72,7 +74,14 @@ lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, co
                        dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)), scan_warps<K> * 32, 0, kind, d,
                        threads);
   }
-  if (d.length > order::leaf) LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, scan_boxes(call.scan), queue.stream));
+  if (const size_t bytes = scan_boxes(call.scan); bytes != 0)
+    LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, bytes, queue.stream));
+  if constexpr (K::ordered)
+    if (d.leaves_before != 0) {
+      const dim3 blocks(static_cast<unsigned>((d.count + 3) / 4));
+      const lockstep_status status = launch(queue, "scan_before", scan_before<K>, blocks, 128, 0, d);
+      if (status != LOCKSTEP_OK) return status;
+    }
   return launch_leaves(queue, kind, d);
 }
 

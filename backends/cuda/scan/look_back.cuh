@@ -25,6 +25,8 @@ struct scanned {
   const int64_t* offsets;
   int64_t dst_element_stride, dst_sequence_stride;
   bool whole_src, whole_dst, exclusive;
+  const void* before;     // NULL, or what stands before each sequence (lockstep_scan_desc.before)
+  int64_t leaves_before;  // of floats to be summed
   int64_t boxes_a_sequence;
   mailbox* boxes;  // of every sequence look_back's, then, for exclusive float sums, every leaf's last result
 };
@@ -53,19 +55,33 @@ __device__ __forceinline__ void wait_for(const mailbox* at, bool mine, P& value)
   if (mine) memcpy(&value, words, sizeof value);
 }
 
-// Leaf k of `leaves`, whose boxes these are; total: its own, where a leaf follows. Gives what stands before it.
+// The state of a sequence of float sums: its last result, and the sums of subtrees.
+__device__ __forceinline__ const double* floats_before(const scanned& d, int64_t s) {
+  return static_cast<const double*>(d.before) + s * (1 + __popcll(static_cast<uint64_t>(d.leaves_before)));
+}
+// Visits each aligned subtree of the leaves before, the largest first: its level and its sum.
+template <class Visit>
+__device__ __forceinline__ void each_subtree_before(const scanned& d, int64_t s, const Visit& visit) {
+  const double* sum = floats_before(d, s);
+  for (int level = 62; level >= 0; --level)
+    if ((d.leaves_before >> level & 1) != 0) visit(level, *++sum);
+}
+
+// Leaves [first, leaves) of a sequence are here, k is one of them, and these are their boxes; total: its own, where a
+// leaf follows. Gives what stands before it.
 template <class K>
-__device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox* boxes, int64_t k, int64_t leaves,
-                                                         typename K::partial total, int t) {
+__device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox* boxes, int64_t k, int64_t first,
+                                                         int64_t leaves, typename K::partial total, int t) {
   using P = typename K::partial;
   constexpr int W = words_of<P>;
   P before = kind.none(), subtree = total;
   bool gives = k + 1 < leaves;  // this leaf ends a subtree of 32^level leaves
-  if (gives && t == 0) hand_over(boxes + k * W, subtree);
+  if (gives && t == 0) hand_over(boxes + (k - first / 32 * 32) * W, subtree);
   for (int64_t at = k, level = leaves; at != 0; at /= 32, level /= 32) {
     const int digit = static_cast<int>(at % 32);
+    const int64_t skipped = first / 32 * 32;  // boxes of this level that there are not
     P part = kind.none();
-    wait_for(boxes + (at - digit + t) * W, t < digit, part);
+    wait_for(boxes + (at - digit - skipped + t) * W, t < digit, part);
     gives = gives && digit == 31;
     if (t == 31 && gives) part = subtree;
 #pragma unroll
@@ -75,13 +91,36 @@ __device__ __forceinline__ typename K::partial look_back(const K& kind, mailbox*
       const P other = from_xor(part, 1 << b);
       part = kind.join((t >> b & 1) != 0 ? other : part, (t >> b & 1) != 0 ? part : other);
     }
-    boxes += level * W;
+    boxes += (level - skipped) * W;
+    first /= 32;
     if (gives) {
       subtree = part;
-      if (t == 0) hand_over(boxes + at / 32 * W, subtree);
+      if (t == 0) hand_over(boxes + (at / 32 - first / 32 * 32) * W, subtree);
     }
   }
   return before;
+}
+
+// Hands over what stands before the first leaf, a warp a sequence: of each level the boxes that a leaf behind asks for.
+// A subtree's sum is in the box of its first part, and in the others nothing.
+template <class K>
+__global__ __launch_bounds__(128) void scan_before(const scanned d) {
+  const int t = threadIdx.x % 32;
+  const int64_t s = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  if (s >= d.count) return;
+  mailbox* boxes = d.boxes + s * d.boxes_a_sequence;
+  const double* const sums = floats_before(d, s) + 1;
+  int64_t level = d.leaves_before + order::leaves(d.length);
+  int bit = 0;
+  for (int64_t first = d.leaves_before; first != 0; first /= 32, level /= 32, bit += 5) {
+    const int digit = static_cast<int>(first % 32);
+    double sum = K::none();
+    for (int b = 0; b < 5; ++b)
+      if ((digit >> b & 1) != 0 && t == (digit >> b & ~1) << b)
+        sum = sums[__popcll(static_cast<uint64_t>(d.leaves_before) >> (bit + b + 1))];
+    if (t < digit) hand_over(boxes + t, sum);
+    boxes += level - first / 32 * 32;
+  }
 }
 
 template <class K>

@@ -7,18 +7,28 @@
 
 namespace lockstep::cuda {
 
-// The mailboxes of a sequence: one a leaf, one for each 32 leaves, one for each 32^2 ...
-inline int64_t boxes_a_sequence(int64_t length) {
-  int64_t all = 0;
-  for (int64_t level = order::leaves(length); level != 0; level /= 32) all += level;
+inline bool scans_floats(const lockstep_scan_desc& d) {  // sums whose order shows
+  return d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64 && !lib::kind_of(d.reduction).extreme();
+}
+// The leaves of floats that stand before the elements.
+inline int64_t leaves_before(const lockstep_scan_desc& d) {
+  return d.before != nullptr && scans_floats(d) ? d.first / order::leaf : 0;
+}
+
+// The mailboxes of a sequence: one a leaf, one for each 32 leaves, one for each 32^2 ... Behind leaves that are not
+// here each level begins with those boxes that its next value is joined from.
+inline int64_t boxes_a_sequence(const lockstep_scan_desc& d) {
+  int64_t all = 0, first = leaves_before(d);
+  for (int64_t level = first + order::leaves(d.length); level != 0; level /= 32, first /= 32)
+    all += level - first / 32 * 32;
   return all;
 }
 
 // Bytes of the mailboxes of a call's leaves: none where each sequence is one leaf, or the device knows which there are.
 inline size_t scan_boxes(const lockstep_scan_desc& d) {
-  if (d.offsets != nullptr || d.length <= order::leaf) return 0;
+  if (d.offsets != nullptr || (d.length <= order::leaf && leaves_before(d) == 0)) return 0;
   const bool floats = d.dtype >= LOCKSTEP_F16 && d.dtype <= LOCKSTEP_F64, sum = !lib::kind_of(d.reduction).extreme();
-  const auto a_sequence = static_cast<size_t>(boxes_a_sequence(d.length)) * (sum && !floats ? 2 : 1);  // 128-bit sums
+  const auto a_sequence = static_cast<size_t>(boxes_a_sequence(d)) * (sum && !floats ? 2 : 1);  // 128-bit sums
   const size_t last_results = sum && floats && d.exclusive != 0 ? static_cast<size_t>(order::leaves(d.length)) : 0;
   return static_cast<size_t>(d.count) * (a_sequence + last_results) * sizeof(mailbox);
 }

@@ -114,7 +114,7 @@ template <class K>
 __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K>& at,
                                                    const staged_leaf<typename K::element>& x,
                                                    quad<typename K::element>* leaf, double* groups, mailbox* boxes,
-                                                   mailbox* edges, int64_t k, int64_t leaves, int t) {
+                                                   mailbox* edges, const scanned& d, int64_t k, int64_t leaves, int t) {
   const double total = sums_of_groups(kind, x, t, groups);
   __syncwarp();  // a thread walks what all have written
   double row_sum = -0.0;
@@ -133,11 +133,16 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
     if (t == r) rows = run;
     run = __dadd_rn(run, from_thread(row_sum, r));
   }
-  const double base = __dadd_rn(look_back(kind, boxes, k, leaves, total, t), rows);
+  const double before =
+      look_back(kind, boxes, d.leaves_before + k, d.leaves_before, d.leaves_before + leaves, total, t);
+  const double base = __dadd_rn(before, rows);
   double entering = kind.first();
   if (at.exclusive) {  // this leaf's last result is handed over before the last one's is waited for
     if (k + 1 < leaves && t == order::rows - 1) hand_over(edges + k, __dadd_rn(base, row_sum));
-    if (k > 0) wait_for(edges + k - 1, true, entering);
+    if (k > 0)
+      wait_for(edges + k - 1, true, entering);
+    else if (d.before != nullptr)
+      entering = *floats_before(d, at.sequence);
   }
   if (t < x.rows) groups[17 * t + 16] = base;
   __syncwarp();  // all read what stands before each row
@@ -146,8 +151,8 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
 
 template <class K>
 __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>& at,
-                                                  const staged_leaf<typename K::element>& x, mailbox* boxes, int64_t k,
-                                                  int64_t leaves, int t) {
+                                                  const staged_leaf<typename K::element>& x, mailbox* boxes,
+                                                  const void* state, int64_t k, int64_t leaves, int t) {
   using P = typename K::partial;
   using L = typename K::local;
   L mine = static_cast<L>(kind.none());
@@ -161,7 +166,8 @@ __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>
 #pragma unroll
     for (int mask = 16; mask >= 1; mask /= 2) mine = kind.join(mine, from_xor(mine, mask));
   }
-  P before = look_back(kind, boxes, k, leaves, static_cast<P>(mine), t);
+  P before = look_back(kind, boxes, k, 0, leaves, static_cast<P>(mine), t);
+  if (state != nullptr) before = kind.join(kind.before(state, at.sequence), before);
 #pragma unroll 1
   for (int r = 0; r < x.rows; ++r) {
     const int i = (r * 32 + t) * 4;
@@ -198,9 +204,9 @@ __global__ __launch_bounds__(leaf_warps<K> * 32, leaf_blocks_each<K>) void scan_
   if constexpr (K::ordered) {
     auto* const groups = reinterpret_cast<double*>(mine + int64_t{rows_a_leaf} * order::lanes * int64_t{sizeof(E)});
     mailbox* const edges = d.boxes + d.count * d.boxes_a_sequence + s * leaves;
-    scan_leaf_in_order(kind, at, x, leaf, groups, boxes, edges, k, leaves, t);
+    scan_leaf_in_order(kind, at, x, leaf, groups, boxes, edges, d, k, leaves, t);
   } else {
-    scan_leaf_exactly(kind, at, x, boxes, k, leaves, t);
+    scan_leaf_exactly(kind, at, x, boxes, d.before, k, leaves, t);
   }
 }
 

@@ -27,8 +27,9 @@ extern "C" {
  *      times of map
  *   5  the kinds *_BACKWARD of normalize
  *   6  given of normalize
- *   7  before of scan */
-#define LOCKSTEP_BACKEND_READS 7u
+ *   7  before of scan
+ *   8  inner of normalize */
+#define LOCKSTEP_BACKEND_READS 8u
 
 /* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {

@@ -371,20 +371,21 @@ concept floating = std::same_as<T, f16> || std::same_as<T, bf16> || std::same_as
 template <floating T, floating W = T>
 struct normalize_extras {
   std::span<const W> weight = {}, bias = {};              // one a column
-  std::span<const T> residual = {};                       // packed rows, added first
+  std::span<const T> residual = {};                       // as src, added first
   std::span<T> sum = {};                                  // where src + residual goes
   std::span<const std::int64_t> labels = {};              // of PICKED, one a row
   std::span<const T> gradient = {};                       // of *_BACKWARD: of the other call's dst, packed rows
   std::span<W> weight_gradient = {}, bias_gradient = {};  // of *_BACKWARD, one a column
 };
-// Packed rows x cols, R: T, f16, bf16 or float. LOGSUMEXP and PICKED: one result a row, R also double. eps: of the
-// kinds from SOFTMAX to PICKED the scale.
+// Along the middle axis of outer x cols x inner packed elements: outer * inner rows. R: T, f16, bf16 or float.
+// LOGSUMEXP and PICKED: one result a row, R also double. eps: of the kinds from SOFTMAX to PICKED the scale.
 template <floating T, floating R = T, floating W = T>
-failure try_normalize(context& c, lockstep_normalization kind, std::span<const T> src,
-                      std::span<std::type_identity_t<R> > dst, std::int64_t rows, std::int64_t cols, double eps,
-                      const std::type_identity_t<normalize_extras<T, W> >& extras = {},
-                      const lockstep_options* o = nullptr) noexcept {
-  const std::int64_t n = detail::count_of({rows, cols});
+failure try_normalize_axis(context& c, lockstep_normalization kind, std::span<const T> src,
+                           std::span<std::type_identity_t<R> > dst, std::int64_t outer, std::int64_t cols,
+                           std::int64_t inner, double eps,
+                           const std::type_identity_t<normalize_extras<T, W> >& extras = {},
+                           const lockstep_options* o = nullptr) noexcept {
+  const std::int64_t rows = detail::count_of({outer, inner}), n = detail::count_of({outer, cols, inner});
   const auto missing = [](std::size_t has, std::int64_t needed) { return has != 0 && !detail::fits(has, needed); };
   if (n >= 0 && !detail::fits(src.size(), n)) return detail::size_mismatch("src", src.size(), n);
   const std::int64_t results = kind == LOCKSTEP_NORMALIZE_LOGSUMEXP || kind == LOCKSTEP_NORMALIZE_PICKED ? rows : n;
@@ -399,7 +400,7 @@ failure try_normalize(context& c, lockstep_normalization kind, std::span<const T
     return detail::size_mismatch("weight_gradient", extras.weight_gradient.size(), cols);
   if (missing(extras.bias_gradient.size(), cols))
     return detail::size_mismatch("bias_gradient", extras.bias_gradient.size(), cols);
-  lockstep_normalize_desc d = lockstep_normalize_rows(kind, dtype_of<T>, rows, cols, eps);
+  lockstep_normalize_desc d = lockstep_normalize_axis(kind, dtype_of<T>, outer, cols, inner, eps);
   const auto given = [](const auto& span) { return span.empty() ? nullptr : span.data(); };
   d.result = dtype_of<R>;
   d.weight_dtype = dtype_of<W>;
@@ -409,6 +410,21 @@ failure try_normalize(context& c, lockstep_normalization kind, std::span<const T
   d.gradient = given(extras.gradient);
   d.weight_gradient = given(extras.weight_gradient), d.bias_gradient = given(extras.bias_gradient);
   return try_run(c, d, src.data(), dst.data(), o);
+}
+template <floating T, floating R = T, floating W = T>
+void normalize_axis(context& c, lockstep_normalization kind, std::span<const T> src,
+                    std::span<std::type_identity_t<R> > dst, std::int64_t outer, std::int64_t cols, std::int64_t inner,
+                    double eps, const std::type_identity_t<normalize_extras<T, W> >& extras = {},
+                    const lockstep_options* o = nullptr) {
+  try_normalize_axis<T, R, W>(c, kind, src, dst, outer, cols, inner, eps, extras, o).raise();
+}
+// Packed rows x cols.
+template <floating T, floating R = T, floating W = T>
+failure try_normalize(context& c, lockstep_normalization kind, std::span<const T> src,
+                      std::span<std::type_identity_t<R> > dst, std::int64_t rows, std::int64_t cols, double eps,
+                      const std::type_identity_t<normalize_extras<T, W> >& extras = {},
+                      const lockstep_options* o = nullptr) noexcept {
+  return try_normalize_axis<T, R, W>(c, kind, src, dst, rows, cols, 1, eps, extras, o);
 }
 template <floating T, floating R = T, floating W = T>
 void normalize(context& c, lockstep_normalization kind, std::span<const T> src, std::span<std::type_identity_t<R> > dst,

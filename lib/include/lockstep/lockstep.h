@@ -770,6 +770,10 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            places of dst; LOGSUMEXP and PICKED as above. A label is a place in its own segment.
  *            length and the other strides are then ignored, and residual must be NULL.
  *            given: NULL, or 2 * count packed doubles.
+ *            Along an axis that is not the last: where inner is 2 or more, so many rows lie side by side. Element k
+ *            of row r is src[r / inner * src_stride + k * inner + r % inner]; dst, residual and sum likewise.
+ *            count is a multiple of inner. If count > inner, strides of dst and sum are length * inner or more. The
+ *            bits are those of the same rows, contiguous. offsets must be NULL, *_BACKWARD needs contiguous rows.
  *            *_BACKWARD: src, residual, weight and eps are those of the call whose gradients are
  *            wanted, gradient is that of its dst, dst that of src (and of residual). Rows of gradient lie
  *            as those of src do, gradient_stride apart, 0 or more. weight_gradient and bias_gradient:
@@ -821,7 +825,8 @@ typedef enum lockstep_normalization LOCKSTEP_INT {
  *            sum without residual, offsets that decrease or are negative, offsets of another kind than
  *            SOFTMAX to PICKED or with a residual, given with either or of a kind *_BACKWARD, gradient NULL, bias or
  *            sum of a kind *_BACKWARD, gradient or a gradient of weight or bias of another kind, NULL, misaligned or
- *            overlapping pointers), UNSUPPORTED (offsets in device memory with src where the backend cannot reach
+ *            overlapping pointers, inner negative, no divisor of count, or 2 or more with offsets or of a kind
+ *            *_BACKWARD), UNSUPPORTED (offsets in device memory with src where the backend cannot reach
  *            it), and those of
  *            lockstep_transpose. A label that CUDA finds outside its row leaves that dst as it was.
  * Threads    safe. Source: backends/<name>/normalize.*, lib/bits/functions.hpp; Chan, Golub and
@@ -854,12 +859,17 @@ typedef struct lockstep_normalize_desc {
   int64_t gradient_stride;
   void* weight_gradient; /* NULL: not wanted */
   void* bias_gradient;   /* NULL: not wanted */
+  int64_t inner;         /* 0 or 1: rows are contiguous; else so many lie side by side */
 } lockstep_normalize_desc;
 
 /* Packed rows to packed rows of the same type (LOGSUMEXP and PICKED: to packed results), without weight, bias and
  * residual. eps is the scale of SOFTMAX to PICKED. Of *_BACKWARD set gradient, which is packed too. */
 LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_rows(lockstep_normalization kind, lockstep_dtype dtype,
                                                              int64_t rows, int64_t cols, double eps);
+/* The same along the middle axis of a packed array of outer x length x inner elements: outer * inner rows. A weight
+ * has length elements. */
+LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_axis(lockstep_normalization kind, lockstep_dtype dtype,
+                                                             int64_t outer, int64_t length, int64_t inner, double eps);
 /* Segments to segments of the same type, or to packed results: SOFTMAX to PICKED. */
 LOCKSTEP_API lockstep_normalize_desc lockstep_normalize_segments(lockstep_normalization kind, lockstep_dtype dtype,
                                                                  int64_t segments, const int64_t* offsets,

@@ -325,7 +325,7 @@ enum { LOCKSTEP_RANKS_WEIGHT = 1u, LOCKSTEP_RANKS_BIAS = 2u, LOCKSTEP_RANKS_RESI
  * Exactness  the bits of one lockstep_normalize of the whole array.
  * Moves      as the reductions of rows that it is made of, by lockstep_ranks_reduce: NORM2, SUM_OF_SQUARES or
  *            MEAN_VARIANCE; from SOFTMAX on the rows' extremes and sums. Two doubles a row come back. A block on a
- *            GPU goes through host memory to be written, and for sums of exponentials.
+ *            GPU is read and written there.
  * Empty      rows of length 0: nothing happens.
  * Errors     those of lockstep_normalize. INVALID_ARGUMENT: arrays has other bits, or a weight or bias for a kind from
  *            SOFTMAX on; a label outside its row. UNSUPPORTED: a kind *_BACKWARD. */
@@ -344,7 +344,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_normalize(lockste
  * Moves      what stands before each rank's stretch, at most about log2(length / 2048) doubles a sequence, in about
  *            log2(ranks) + 1 messages; and of sums of floats the elements of the leaf that a stretch begins in, at most
  *            2,048 a sequence. If ranks share the leaves of many sequences, the array is moved to other cuts and the
- *            results back. A block on a GPU goes through host memory.
+ *            results back. A block on a GPU is scanned there, but for that leaf.
  * Errors     INVALID_ARGUMENT: axis is none of src, and those of lockstep_scan.
  * Status     OVERFLOW, the same on every rank: a sum of integers does not fit I64; the error names the first rank that
  *            found one. */
