@@ -42,6 +42,11 @@ lockstep_status columns_bf16(lockstep_queue& queue, const lockstep_call& call, b
 lockstep_status columns_f32(lockstep_queue& queue, const lockstep_call& call, bool held);
 lockstep_status columns_f64(lockstep_queue& queue, const lockstep_call& call, bool held);
 
+// The row `permuted` (permuted.cpp).
+const char* not_permuted_rows(const lockstep_queue* queue, const lockstep_call* call);
+size_t workspace_of_permuted_rows(const lockstep_queue* queue, const lockstep_call* call);
+lockstep_status launch_permuted_rows(lockstep_queue* queue, const lockstep_call* call);
+
 lockstep_status given_f16(lockstep_queue& queue, const lockstep_call& call);
 lockstep_status given_bf16(lockstep_queue& queue, const lockstep_call& call);
 lockstep_status given_f32(lockstep_queue& queue, const lockstep_call& call);

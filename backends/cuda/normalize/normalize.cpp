@@ -4,7 +4,7 @@
 //         gradients.cuh has the gradients of RMS and LAYER,
 //         exponentials_held.cuh and exponentials_long.cuh have softmax and its kin, whose long rows are read three
 //         times, segments.cu those of rows between offsets; given.cuh rows whose statistics are given.
-//         columns.cuh has rows along an axis that is not the last
+//         Rows along an axis that is not the last: permuted.cpp, columns.cuh
 // Moves   held: every element once in and once out; two_reads: twice in, of softmax three times
 // Limit   instructions, see there
 // Watch   held rows need no memory between their sums and results, so that they are faster for few rows too
@@ -149,6 +149,9 @@ size_t segments_workspace(const lockstep_queue*, const lockstep_call*) { return 
 const lockstep_variant rows[] = {
     {"segments", "exponentials of segments: groups of threads, warps, or all blocks together by each one's length", 0,
      refuses_rows, nullptr, segments_workspace, on_device<exponential_segments>},
+    {"permuted",
+     "rows side by side: a permutation brings contiguous ones into the workspace, another takes results back", 0,
+     not_permuted_rows, nullptr, workspace_of_permuted_rows, launch_permuted_rows},
     {"columns", "rows side by side: 16 in the shared memory of a block, one read, one write", 0, refuses_held_columns,
      nullptr, nullptr, on_device<launch_side_by_side<true>>},
     {"columns_again", "long rows side by side: a block a leaf of 16, a thread joins a row's, then all are read again",
