@@ -168,6 +168,8 @@ struct move_tuning {
 };
 
 struct scan_tuning {
+  // Leaves per SM. Up to here one block per leaf; with more, one warp per leaf. Of 8-byte elements always a block.
+  int64_t leaves_of_blocks = 8;
   // Elements. Least total for which sequences with gaps are permuted to rows and back.
   int64_t permuted_from = 1 << 14;
   // Bytes of one row of side-by-side sequences. From here on one thread per sequence has enough loads in flight.

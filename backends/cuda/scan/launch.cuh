@@ -2,6 +2,7 @@
 #pragma once
 
 #include "columns.cuh"
+#include "leaf_of_block.cuh"
 #include "scan.hpp"
 #include "sequences.cuh"
 #include "staged.cuh"
@@ -29,9 +30,21 @@ scanned scanned_of(const lockstep_call& call) {
           static_cast<mailbox*>(call.workspace)};
 }
 
+// Shorter sequences have too few rows for the warps of a block.
+constexpr int few_rows_of_leaf = 2;
+
 template <class K>
 lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanned& d) {
   const int64_t warps = d.count * order::leaves(d.length);
+  const bool few = warps <= queue.facts->tuned.scans.leaves_of_blocks * queue.facts->processors;
+  if (d.before == nullptr && d.length > few_rows_of_leaf * order::lanes && (few || sizeof(typename K::element) == 8)) {
+    const size_t room = bytes_of_leaf<K>(order::rows);
+    const auto kernel = scan_blocks_of_leaf<K>;
+    const dim3 grid(static_cast<unsigned>(warps));
+    if (d.length > order::leaf)
+      return launch(queue, "scan_blocks_of_leaf", kernel, grid, block_warps * 32, room, kind, d);
+    return launch_soon(queue, "scan_blocks_of_leaf", kernel, grid, block_warps * 32, room, kind, d);
+  }
   const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
   const size_t bytes = leaf_warps<K> * bytes_of_leaf<K>(rows_a_leaf);
   const dim3 blocks(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>));

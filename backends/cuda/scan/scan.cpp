@@ -1,6 +1,7 @@
 // scan.cpp - running sums, minima and maxima: the table.
-// Idea    a warp a leaf of 2,048 elements, which stay in shared memory between what they give the leaves behind them
-//         and their results; what stands before a leaf is found in mailboxes (look_back.cuh). Many sequences side
+// Idea    a warp a leaf of 2,048 elements, or where leaves are few a block (leaf_of_block.cuh), which stay in shared
+//         memory between what they give the leaves behind them and their results; what stands before a leaf is found
+//         in mailboxes (look_back.cuh). Many sequences side
 //         by side are a thread's each (columns.cuh); others whose elements lie apart are copied to rows and back
 //         (permuted.cpp)
 // Moves   every element once in and once out; permuted: three times, by way of the workspace
@@ -41,8 +42,9 @@ const lockstep_variant rows[] = {
      0, not_columns, columns_yield, nullptr, on_device<launch_scan_by<scan_by::columns>>},
     {"permuted", "elements that lie apart: a permutation brings rows into the workspace, another takes results back", 0,
      not_permuted, permuted_yields, workspace_of_permuted, launch_permuted},
-    {"look_back", "one pass, a warp a leaf: the tree before a leaf from mailboxes; short rows several a warp", 0,
-     nullptr, nullptr, workspace, on_device<launch_scan_by<scan_by::leaves>>},
+    {"look_back",
+     "one pass, a warp or a block a leaf: the tree before a leaf from mailboxes; short rows several a warp", 0, nullptr,
+     nullptr, workspace, on_device<launch_scan_by<scan_by::leaves>>},
 };
 
 }  // namespace
