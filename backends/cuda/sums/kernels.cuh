@@ -209,7 +209,7 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
       return status != LOCKSTEP_OK || shares.tasks == 1 ? status : join_parts(shares.tasks);
     }
   }
-  const task_shares shares = shares_of(queue, d.count, d.length, d.offsets != nullptr);
+  const task_shares shares = shares_of(queue, d);
   if constexpr (takes_short_rows<Fold>) {
     if (d.offsets == nullptr && d.length >= 1 && d.length <= order::lanes) {
       const int threads = d.length <= 16 ? 4 : short_quad_threads;

@@ -50,10 +50,14 @@ struct task_shares {
   int leaves_a_task = 0;
   int64_t tasks = 0;  // of a sequence; 0: a warp each
 };
-inline task_shares shares_of(const lockstep_queue& queue, int64_t count, int64_t length, bool has_offsets) {
-  constexpr int64_t warps_a_processor = 16, enough_tasks = 2048;
-  const int64_t leaves = order::leaves(length);
-  if (has_offsets || leaves <= 1 || count >= queue.facts->processors * warps_a_processor) return {};
+inline task_shares shares_of(const lockstep_queue& queue, const term_sums& d) {
+  constexpr int64_t warps_a_processor = 16;
+  // A warp with several small leaves reads one while others add theirs.
+  const bool small =
+      is_float(d.dtype) && (d.kind == term::moments || (d.kind < term::moments && dtype_bytes(d.dtype) == 2));
+  const int64_t enough_tasks = small ? 512 : 2048;
+  const int64_t count = d.count, leaves = order::leaves(d.length);
+  if (d.offsets != nullptr || leaves <= 1 || count >= queue.facts->processors * warps_a_processor) return {};
   // A leaf for each warp of a block, unless that leaves SMs without a block.
   int64_t task = leaves * count >= queue.facts->processors * 16 ? sum_threads / 32 : 4;
   while (task < 256 && leaves * count > task * enough_tasks) task *= 2;
@@ -78,7 +82,7 @@ inline task_shares column_shares(const lockstep_queue& queue, const term_sums& d
 // Bytes of the tasks' partial results.
 inline size_t workspace_of_terms(const lockstep_queue& queue, const term_sums& d) {
   const int64_t tasks = std::max(lie_side_by_side(d) ? column_shares(queue, d).tasks : 0,  // extremes are not so read
-                                 shares_of(queue, d.count, d.length, d.offsets != nullptr).tasks);
+                                 shares_of(queue, d).tasks);
   return tasks > 1 ? static_cast<size_t>(d.count * tasks) * sizeof(order::moments) : 0;
 }
 
