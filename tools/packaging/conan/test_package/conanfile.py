@@ -1,20 +1,25 @@
 """Builds and runs the C example of tests/api against the package that was made."""
-import pathlib
+import os
 
 from conan import ConanFile
 from conan.tools.build import can_run
-from conan.tools.cmake import CMake, cmake_layout
+from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
 
 
 class Example(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
-    generators = "CMakeDeps", "CMakeToolchain"
+    generators = "CMakeDeps"
 
     def requirements(self):
         self.requires(self.tested_reference_str)
 
     def layout(self):
         cmake_layout(self)
+
+    def generate(self):
+        toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False  # no file beside this one
+        toolchain.generate()
 
     def build(self):
         cmake = CMake(self)
@@ -23,4 +28,4 @@ class Example(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(str(pathlib.Path(self.cpp.build.bindir) / "example"), env="conanrun")
+            self.run(os.path.join(self.cpp.build.bindir, "example"), env="conanrun")
