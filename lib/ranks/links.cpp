@@ -178,10 +178,11 @@ bool links::between(int32_t a, int32_t b) const {
 }
 
 size_t links::piece_bytes() const {
+  // NCCL needs longer messages than MPI to reach a link's speed.
+  const int64_t message = comm_.message_bytes_given ? comm_.message_bytes : int64_t{256} << 20;
   const auto partners = static_cast<int64_t>(std::max(members_ - 1, 1));
   // The slots of a round hold about one message.
-  return static_cast<size_t>(
-      std::max(comm_.message_bytes / partners, std::min<int64_t>(comm_.message_bytes, 256 << 10)));
+  return static_cast<size_t>(std::max(message / partners, std::min<int64_t>(message, 256 << 10)));
 }
 
 links::lane* links::lane_of(int32_t seat) {

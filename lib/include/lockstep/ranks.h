@@ -114,8 +114,8 @@ typedef struct lockstep_comm_info {
  * - engine: ranks of this process on GPUs of one backend: the sender packs bands of at most message_bytes (0: 64 MiB)
  *   on its GPU, and copy engines put their rows in place. Takes three bands of memory on each GPU. A GPU that cannot
  *   access the other copies through host memory; why says so.
- * - nccl: ranks of different processes, each on a GPU of its own: packed pieces of at most message_bytes / (GPUs - 1),
- *   sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and a second or so when the
+ * - nccl: ranks of different processes, each on a GPU of its own: packed pieces of at most message_bytes / (GPUs - 1)
+ *   (0: 256 MiB / (GPUs - 1)), sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and a second or so when the
  *   communicator is made. LOCKSTEP_NCCL, the absolute path of the library's file, names it; without that it is the one
  *   that the program has loaded, or the system's; if there is none, the pair is staged. If NCCL_NVLS_ENABLE is not set,
  *   it is set to 0: sends do not use multicast. The pairs of one process use the two above.
