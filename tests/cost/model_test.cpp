@@ -191,7 +191,7 @@ TEST(text, what_is_refused_and_why) {
   says(whole().substr(0, whole().find("time gpu")) + "end\n", "no times of gpu");
   says(whole().substr(0, whole().size() - 4), "cut short");
   for (const char* value : {"nan", "inf", "-1", "0", "1e999", "1e-999", "0x10", "1,5", "1.5us", "--1", "1e10"})
-    says(with(" 2.000000", std::string(" ") + value), "no time");
+    says(with(" 2.000000", std::string(" ") + value), "is not a time");
   says(with(" 2.000000", ""), "not understood");
   says(with(" 2.000000", " 1 1"), "not understood");
   says(whole() + "time\n", "behind the end");

@@ -115,10 +115,11 @@ typedef struct lockstep_comm_info {
  *   on its GPU, and copy engines put their rows in place. Takes three bands of memory on each GPU. A GPU that cannot
  *   access the other copies through host memory; why says so.
  * - nccl: ranks of different processes, each on a GPU of its own: packed pieces of at most message_bytes / (GPUs - 1)
- *   (0: 256 MiB / (GPUs - 1)), sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU, and a second or so when the
- *   communicator is made. LOCKSTEP_NCCL, the absolute path of the library's file, names it; without that it is the one
- *   that the program has loaded, or the system's; if there is none, the pair is staged. If NCCL_NVLS_ENABLE is not set,
- *   it is set to 0: sends do not use multicast. The pairs of one process use the two above.
+ *   (0: 256 MiB / (GPUs - 1)), sent by NCCL 2.14 or later while the next are packed. Takes four of them on each GPU,
+ *   and a second or so when the communicator is made. LOCKSTEP_NCCL, the absolute path of the library's file, names it;
+ *   without that it is the one that the program has loaded, or the system's; if there is none, the pair is staged. If
+ *   NCCL_NVLS_ENABLE is not set, it is set to 0: sends do not use multicast. The pairs of one process use the two
+ *   above.
  * - staged: through host memory, by messages or within the process: all other pairs.
  * Partial results of reductions go through host memory, and so do their results, unless every rank gets at least 64 KiB
  * of them from each rank: those stay on the GPUs.
