@@ -360,7 +360,8 @@ def test_arrays_of_the_array_api():
 
 
 def test_every_operation_has_its_group():
-    named = {n for n in dir(ls.plan) if not n.startswith("_")} - {"Plan", "mean_var"}
+    several = {"mean_var", "rms_norm_backward", "layer_norm_backward"}  # results of a call: a group has one each
+    named = {n for n in dir(ls.plan) if not n.startswith("_")} - {"Plan"} - several
     assert named == set(ls.group._NAMES) and set(ls.group._NAMES) < set(ls.group.__all__)
     for name in ls.group.__all__:
         assert getattr(ls.group, name).__doc__

@@ -31,13 +31,14 @@ from ._core import GroupPlan, group as _group, plan_group as _plan_group
 from ._errors import Error, InvalidArgument
 
 # The operations on one array of which there are groups.
-_NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", "count_nonzero", "any", "all", "prod", "nansum", "nanmax", "nanmin", 
-             "segment_sum", "segment_square_sum",
-          "segment_norm", "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "segment_count_nonzero", "segment_any", "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", 
-             "stencil", "shuffle", "normalize", "rms_norm",
-          "layer_norm", "softmax", "log_softmax", "logsumexp", "picked",
-          "segment_softmax", "segment_log_softmax", "segment_logsumexp", "segment_picked", "cumsum", "cummax", "cummin", "dot", "squared_distance", "l1_distance", "l1_norm", "convert",
-          "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
+_NAMES = ("transpose", "permute", "sum", "square_sum", "norm", "max", "min", "argmax", "argmin", "count_nonzero",
+          "any", "all", "prod", "nansum", "nanmax", "nanmin", "segment_sum", "segment_square_sum", "segment_norm",
+          "segment_max", "segment_min", "segment_argmax", "segment_argmin", "segment_count_nonzero", "segment_any",
+          "segment_all", "segment_prod", "segment_nansum", "segment_nanmax", "segment_nanmin", "stencil", "shuffle",
+          "normalize", "rms_norm", "layer_norm", "softmax", "log_softmax", "logsumexp", "picked", "segment_softmax",
+          "segment_log_softmax", "segment_logsumexp", "segment_picked", "cumsum", "cummax", "cummin", "dot",
+          "squared_distance", "l1_distance", "l1_norm", "convert", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt",
+          "reciprocal", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "erf", "softplus")
 
 
 def _of(name: str) -> Callable[..., Any]:
