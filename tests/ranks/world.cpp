@@ -206,8 +206,10 @@ void run(const std::vector<int32_t>& given, const std::function<void(member&)>& 
   if (!with.only_sizes() || listed("LOCKSTEP_TEST_DEVICES").empty()) {
     processes all;
     open(all, seats, with);
-    in_each(all, use);
-    return close(all);
+    return in_each(all, [&](int32_t q, process_of_run& p) {
+      use(q, p);
+      p.close();  // at once: how the others hear of it is tested
+    });
   }
   if (!over_mpi()) seats = few_divisions(seats);
   std::deque<kept_run>& kept = kept_runs();
