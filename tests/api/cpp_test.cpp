@@ -251,7 +251,7 @@ TEST_F(Cpp, Normalize) {
   refused({.residual = five}, "residual has 5");
   refused({.residual = residual, .sum = five}, "sum has 5");
   refused({.sum = sum}, "residual is NULL");
-  // Rows (3, 4) and (6, 8) of RMS 5 / sqrt(2) and 10 / sqrt(2): t is (3, 4) * sqrt(2) / 5 for both.
+  // Both rows point the same way, so t is the same for both.
   const list<double> h = {3, 4, 6, 8}, g = {4, -3, 8, -6};  // at right angles to t
   list<double> of_rows(4), of_weight(2), of_bias(2);
   lockstep::normalize<double>(c, LOCKSTEP_NORMALIZE_RMS_BACKWARD, h, of_rows, 2, 2, 0,

@@ -5,7 +5,7 @@
 //         through shared memory, for all sweeps at one barrier a step.
 // Moves   each element in once and out once a pass; tiles overlap by twice the sweeps, chunks of planes by as much;
 //         7 fma a point and sweep
-// Limit   issue and latency: of 8 warps per SM half the issue slots are used; the fourth sweep would spill registers
+// Limit   instructions and latencies of few warps per SM; registers end at three sweeps
 // Watch   a boundary folds in every sweep, not once before the first. Along y the row beyond an end is read from the
 //         row that it equals, along x it is chosen in registers, along z the plane beyond is the last one again, the
 //         one before it, or a value. Under MIRROR a sum of the first plane begins with the second one.
