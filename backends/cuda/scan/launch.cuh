@@ -5,6 +5,7 @@
 #include "leaf_of_block.cuh"
 #include "scan.hpp"
 #include "sequences.cuh"
+#include "spans.cuh"
 #include "staged.cuh"
 
 namespace lockstep::cuda {
@@ -55,6 +56,38 @@ lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanne
 }
 
 template <class K>
+lockstep_status launch_spans(lockstep_queue& queue, const K& kind, const scanned& d) {
+  using E = typename K::element;
+  using T = typename K::result;
+  const auto skew = [](const void* at) { return static_cast<int>(reinterpret_cast<uintptr_t>(at) % 16); };
+  span_plan plan{32, skew(d.src), skew(d.dst), 0, 0};
+  const auto room_of = [&](int64_t skewed, int64_t bytes) {
+    return (skewed + plan.rows * d.length * bytes + 15) / 16 * 16;
+  };
+  const auto fit = [&] {
+    const bool one_place = sizeof(E) == sizeof(T) && plan.src_skew == plan.dst_skew;
+    const int64_t elements = room_of(plan.src_skew, sizeof(E));
+    plan.results = static_cast<int>(one_place ? 0 : elements);
+    plan.bytes = static_cast<int>(one_place ? elements : elements + room_of(plan.dst_skew, sizeof(T)));
+  };
+  const int64_t wanted = span_warps_wanted * queue.facts->processors;
+  while (plan.rows * 2 * d.length * static_cast<int64_t>(sizeof(E)) <= span_bytes &&
+         d.count / (plan.rows * 2) >= wanted)
+    plan.rows *= 2;
+  fit();
+  // Spans of a multiple of 8 sequences begin all at the same place of 16 bytes.
+  while (plan.rows > 8 && static_cast<size_t>(plan.bytes) > queue.facts->shared_bytes) plan.rows /= 2, fit();
+  int warps = span_warps;
+  while (warps > 1 && warps * plan.bytes > span_block_bytes) warps /= 2;
+  const size_t bytes = static_cast<size_t>(warps) * static_cast<size_t>(plan.bytes);
+  const auto kernel = scan_spans<K>;
+  if (const lockstep_status status = allow_shared(queue, kernel, bytes); status != LOCKSTEP_OK) return status;
+  const int64_t a_block = int64_t{warps} * plan.rows;
+  return launch_soon(queue, "scan_spans", kernel, dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)),
+                     warps * 32, bytes, kind, d, plan);
+}
+
+template <class K>
 lockstep_status launch_columns(lockstep_queue& queue, const K& kind, const scanned& d) {
   const dim3 blocks(static_cast<unsigned>((d.count + column_threads - 1) / column_threads));
   if constexpr (K::ordered) {
@@ -72,6 +105,7 @@ template <class K>
 lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, const K& kind, scan_by how) {
   const scanned d = scanned_of<K>(call);
   if (how == scan_by::columns) return launch_columns(queue, kind, d);
+  if (how == scan_by::spans) return launch_spans(queue, kind, d);
   if (d.offsets != nullptr) {
     const int64_t blocks = std::min<int64_t>((d.count + scan_warps<K> - 1) / scan_warps<K>, INT32_MAX);
     return launch(queue, "scan_segments", scan_segments<K>, dim3(static_cast<unsigned>(blocks)), scan_warps<K> * 32, 0,

@@ -35,6 +35,21 @@ int columns_yield(const lockstep_queue* queue, const lockstep_call* call) {
   return d.count * dtype_bytes(d.dtype) < tuned.columns_from;
 }
 
+const char* not_spans(const lockstep_queue*, const lockstep_call* call) {
+  const lockstep_scan_desc& d = call->scan;
+  if (d.offsets != nullptr || d.length > order::lanes) return "needs sequences of one length, at most 128";
+  if (d.before != nullptr) return "needs sequences from their first element on";
+  const bool dense = d.element_stride == 1 && d.dst_element_stride == 1 &&
+                     (d.count <= 1 || (d.sequence_stride == d.length && d.dst_sequence_stride == d.length));
+  return dense ? nullptr : "needs sequences that lie one after the other without gaps";
+}
+// Whole quads are loaded as fast without shared memory, in which sequences of a multiple of 8 elements meet in few
+// banks.
+int spans_yield(const lockstep_queue* queue, const lockstep_call* call) {
+  const lockstep_scan_desc& d = call->scan;
+  return d.length % 8 == 0 || d.count < d.length * span_rows * queue->facts->processors;
+}
+
 size_t workspace(const lockstep_queue*, const lockstep_call* call) { return scan_boxes(call->scan); }
 
 const lockstep_variant rows[] = {
@@ -42,6 +57,8 @@ const lockstep_variant rows[] = {
      0, not_columns, columns_yield, nullptr, on_device<launch_scan_by<scan_by::columns>>},
     {"permuted", "elements that lie apart: a permutation brings rows into the workspace, another takes results back", 0,
      not_permuted, permuted_yields, workspace_of_permuted, launch_permuted},
+    {"spans", "short sequences without gaps: spans of them through shared memory, a thread a sequence", 0, not_spans,
+     spans_yield, nullptr, on_device<launch_scan_by<scan_by::spans>>},
     {"look_back",
      "one pass, a warp or a block a leaf: the tree before a leaf from mailboxes; short rows several a warp", 0, nullptr,
      nullptr, workspace, on_device<launch_scan_by<scan_by::leaves>>},

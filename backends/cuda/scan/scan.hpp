@@ -33,7 +33,10 @@ inline size_t scan_boxes(const lockstep_scan_desc& d) {
   return static_cast<size_t>(d.count) * (a_sequence + last_results) * sizeof(mailbox);
 }
 
-enum class scan_by { leaves, columns };
+// Sequences per SM and element of their length, from which on a thread goes along each (spans.cuh).
+constexpr int64_t span_rows = 1;
+
+enum class scan_by { leaves, columns, spans };
 lockstep_status scan_float_sums(lockstep_queue& queue, const lockstep_call& call, scan_by how);
 lockstep_status scan_exact_sums(lockstep_queue& queue, const lockstep_call& call, scan_by how);
 lockstep_status scan_extremes(lockstep_queue& queue, const lockstep_call& call, scan_by how);
