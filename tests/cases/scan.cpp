@@ -106,6 +106,10 @@ std::vector<std::string> list_scan(level depth) {
                                  "rows/5x0",
                                  "rows/0x5",
                                  "rows/200x9/off1",
+                                 "rows/700x1",
+                                 "rows/300x14/off1,3",
+                                 "rows/131x100",
+                                 "rows/70x127/off3,1",
                                  "rows/6x2049/stride2,3",
                                  "columns/33x17",
                                  "columns/2049x5",
@@ -143,14 +147,16 @@ std::vector<std::string> list_scan(level depth) {
         for (const char* rest :
              {"full/5000/inplace/behind4096", "columns/2100x9/inplace/exclusive/behind2048", "full/5000/inplace",
               "full/70001/inplace/exclusive", "rows/9x3000/inplace/exclusive/off1", "columns/2100x9/inplace",
-              "mixed/30x300/inplace/exclusive", "columns/90x30/inplace/exclusive"})
+              "rows/300x13/inplace/exclusive/off1", "rows/90x128/inplace", "mixed/30x300/inplace/exclusive",
+              "columns/90x30/inplace/exclusive"})
           add(rest);
       } else if (dtype == "i64") {
         for (const char* rest :
              {"full/5000/inplace/small", "full/70001/inplace/exclusive/small", "columns/2100x9/inplace/small",
               "rows/9x3000/inplace/exclusive/off1/small", "mixed/30x300/inplace/exclusive/small", "full/1001/cross",
               "full/3000", "rows/9x3000/cross", "columns/300x9/cross/exclusive", "full/5000/over",
-              "rows/5x100/over/exclusive", "even/9x300/under", "full/70001/cross"})
+              "rows/5x100/over/exclusive", "rows/200x15/over", "rows/200x15/inplace/small", "even/9x300/under",
+              "full/70001/cross"})
           add(rest);
       }
       if (!integer) {

@@ -28,29 +28,32 @@ scanned scanned_of(const lockstep_call& call) {
           d.before,
           leaves_before(d),
           boxes_a_sequence(d),
-          static_cast<mailbox*>(call.workspace)};
+          static_cast<mailbox*>(call.workspace),
+          0};
 }
 
 // Shorter sequences have too few rows for the warps of a block.
 constexpr int few_rows_of_leaf = 2;
 
+// Mailboxes of the queue that the last leaf clears sooner than a launch of its own would.
+constexpr int64_t most_kept = 4096;
+
+// cleared: mailboxes just before, by no kernel, so that nothing could be made ready early.
 template <class K>
-lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanned& d) {
+lockstep_status launch_leaves(lockstep_queue& queue, const K& kind, const scanned& d, bool cleared) {
   const int64_t warps = d.count * order::leaves(d.length);
   const bool few = warps <= queue.facts->tuned.scans.leaves_of_blocks * queue.facts->processors;
   if (d.before == nullptr && d.length > few_rows_of_leaf * order::lanes && (few || sizeof(typename K::element) == 8)) {
     const size_t room = bytes_of_leaf<K>(order::rows);
     const auto kernel = scan_blocks_of_leaf<K>;
     const dim3 grid(static_cast<unsigned>(warps));
-    if (d.length > order::leaf)
-      return launch(queue, "scan_blocks_of_leaf", kernel, grid, block_warps * 32, room, kind, d);
+    if (cleared) return launch(queue, "scan_blocks_of_leaf", kernel, grid, block_warps * 32, room, kind, d);
     return launch_soon(queue, "scan_blocks_of_leaf", kernel, grid, block_warps * 32, room, kind, d);
   }
   const int rows_a_leaf = staged_rows(std::min(d.length, order::leaf));
   const size_t bytes = leaf_warps<K> * bytes_of_leaf<K>(rows_a_leaf);
   const dim3 blocks(static_cast<unsigned>((warps + leaf_warps<K> - 1) / leaf_warps<K>));
-  // Mailboxes are cleared just before, by no kernel, so that nothing could be made ready early.
-  if (d.length > order::leaf || d.leaves_before != 0)
+  if (cleared)
     return launch(queue, "scan_leaves", scan_leaves<K>, blocks, leaf_warps<K> * 32, bytes, kind, d, rows_a_leaf);
   return launch_soon(queue, "scan_leaves", scan_leaves<K>, blocks, leaf_warps<K> * 32, bytes, kind, d, rows_a_leaf);
 }
@@ -76,7 +79,7 @@ lockstep_status launch_spans(lockstep_queue& queue, const K& kind, const scanned
     plan.rows *= 2;
   fit();
   // Spans of a multiple of 8 sequences begin all at the same place of 16 bytes.
-  while (plan.rows > 8 && static_cast<size_t>(plan.bytes) > queue.facts->shared_bytes) plan.rows /= 2, fit();
+  while (plan.rows > 8 && plan.bytes > queue.facts->shared_bytes) plan.rows /= 2, fit();
   int warps = span_warps;
   while (warps > 1 && warps * plan.bytes > span_block_bytes) warps /= 2;
   const size_t bytes = static_cast<size_t>(warps) * static_cast<size_t>(plan.bytes);
@@ -103,7 +106,7 @@ lockstep_status launch_columns(lockstep_queue& queue, const K& kind, const scann
 
 template <class K>
 lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, const K& kind, scan_by how) {
-  const scanned d = scanned_of<K>(call);
+  scanned d = scanned_of<K>(call);
   if (how == scan_by::columns) return launch_columns(queue, kind, d);
   if (how == scan_by::spans) return launch_spans(queue, kind, d);
   if (d.offsets != nullptr) {
@@ -121,15 +124,20 @@ lockstep_status launch_scan(lockstep_queue& queue, const lockstep_call& call, co
                        dim3(static_cast<unsigned>((d.count + a_block - 1) / a_block)), scan_warps<K> * 32, 0, kind, d,
                        threads);
   }
-  if (const size_t bytes = scan_boxes(call.scan); bytes != 0)
-    LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, bytes, queue.stream));
+  const auto boxes = static_cast<int64_t>(scan_boxes(call.scan) / sizeof(mailbox));
+  // A captured graph may run beside this queue's other calls: it must not share their mailboxes.
+  const bool kept = boxes != 0 && boxes <= most_kept && d.before == nullptr && !capturing(queue);
+  if (kept)
+    d.boxes = queue.mailboxes, d.kept = boxes;
+  else if (boxes != 0)
+    LOCKSTEP_CUDA(cudaMemsetAsync(d.boxes, 0, scan_boxes(call.scan), queue.stream));
   if constexpr (K::ordered)
     if (d.leaves_before != 0) {
       const dim3 blocks(static_cast<unsigned>((d.count + 3) / 4));
       const lockstep_status status = launch(queue, "scan_before", scan_before<K>, blocks, 128, 0, d);
       if (status != LOCKSTEP_OK) return status;
     }
-  return launch_leaves(queue, kind, d);
+  return launch_leaves(queue, kind, d, boxes != 0 && !kept);
 }
 
 }  // namespace lockstep::cuda

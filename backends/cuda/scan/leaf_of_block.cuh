@@ -25,8 +25,8 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
                                                    const staged_leaf<typename K::element>& x,
                                                    const staged_leaf<typename K::element>& own,
                                                    quad<typename K::element>* leaf, double* groups, told<K>& all,
-                                                   mailbox* boxes, mailbox* edges, int64_t k, int64_t leaves, int t,
-                                                   int warp) {
+                                                   mailbox* boxes, mailbox* edges, const scanned& d, int64_t k,
+                                                   int64_t leaves, int t, int warp) {
   const int first = warp * rows_a_warp;
 #pragma unroll
   for (int r = 0; r < rows_a_warp; ++r) {
@@ -80,15 +80,18 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
       entering = end_of_row(first - 1);
     }
   }
+  const bool last = warp == 0 && reads_last(d, leaves, t);
   if (t < own.rows) groups[17 * (first + t) + 16] = __dadd_rn(all.before, all.rows_before[first + t]);
   __syncwarp();  // all read what stands before each row
   write_staged_sums(kind, mine, leaf + 32 * first, own.rows, groups + 17 * first, entering, t);
+  if (last) clear_boxes(d, t);
 }
 
 template <class K>
 __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>& mine,
                                                   const staged_leaf<typename K::element>& own, told<K>& all,
-                                                  mailbox* boxes, int64_t k, int64_t leaves, int t, int warp) {
+                                                  mailbox* boxes, const scanned& d, int64_t k, int64_t leaves, int t,
+                                                  int warp) {
   using P = typename K::partial;
   using L = typename K::local;
   const L none = static_cast<L>(kind.none());
@@ -113,6 +116,7 @@ __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>
     if (t == 0) all.before = before;
   }
   __syncthreads();
+  const bool last = warp == 0 && reads_last(d, leaves, t);
   P before = all.before;
   for (int w = 0; w < warp; ++w) before = kind.join(before, static_cast<P>(all.warps[w]));
 #pragma unroll
@@ -128,6 +132,7 @@ __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>
     store_results(kind, mine, i, entered, y);
     before = kind.join(before, static_cast<P>(row));
   }
+  if (last) clear_boxes(d, t);
 }
 
 template <class K>
@@ -154,9 +159,9 @@ __global__ __launch_bounds__(block_warps * 32) void scan_blocks_of_leaf(const K 
   if constexpr (K::ordered) {
     auto* const groups = reinterpret_cast<double*>(room + order::leaf * sizeof(E) / 16);
     mailbox* const edges = d.boxes + d.count * d.boxes_a_sequence + s * leaves;
-    scan_leaf_in_order(kind, at, mine, x, own, leaf, groups, all, boxes, edges, k, leaves, t, warp);
+    scan_leaf_in_order(kind, at, mine, x, own, leaf, groups, all, boxes, edges, d, k, leaves, t, warp);
   } else {
-    scan_leaf_exactly(kind, mine, own, all, boxes, k, leaves, t, warp);
+    scan_leaf_exactly(kind, mine, own, all, boxes, d, k, leaves, t, warp);
   }
 }
 

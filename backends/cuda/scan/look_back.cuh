@@ -29,6 +29,7 @@ struct scanned {
   int64_t leaves_before;  // of floats to be summed
   int64_t boxes_a_sequence;
   mailbox* boxes;  // of every sequence look_back's, then, for exclusive float sums, every leaf's last result
+  int64_t kept;    // how many they are where they are the queue's own, then a count of leaves; else 0
 };
 
 template <class K>
@@ -53,6 +54,23 @@ __device__ __forceinline__ void wait_for(const mailbox* at, bool mine, P& value)
     }
   } while (!__all_sync(all_lanes, there));
   if (mine) memcpy(&value, words, sizeof value);
+}
+
+// Mailboxes that the queue keeps are empty again after a call: each leaf tells when its warp has read its last one, and
+// the last leaf to do so clears all.
+__device__ __forceinline__ bool reads_last(const scanned& d, int64_t leaves, int t) {
+  if (d.kept == 0) return false;
+  __syncwarp();
+  unsigned long long before = 0;
+  if (t == 0) {
+    __threadfence();  // this warp's reads, and what it handed over, come before what the last leaf clears
+    before = atomicAdd(reinterpret_cast<unsigned long long*>(&d.boxes[d.kept].word), 1ull);
+  }
+  return __shfl_sync(all_lanes, before, 0) == static_cast<unsigned long long>(d.count * leaves - 1);
+}
+__device__ __forceinline__ void clear_boxes(const scanned& d, int t) {
+  __threadfence();
+  for (int64_t i = t; i <= d.kept; i += 32) write(d.boxes + i, 0, 0);
 }
 
 // The state of a sequence of float sums: its last result, and the sums of subtrees.

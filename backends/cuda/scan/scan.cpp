@@ -6,7 +6,8 @@
 //         (permuted.cpp)
 // Moves   every element once in and once out; permuted: three times, by way of the workspace
 // Limit   instructions and waits (look_back.cuh)
-// Watch   the mailboxes are cleared before each launch; a call may be captured in a graph
+// Watch   the mailboxes are the queue's own, which the last leaf clears; of many leaves, or where a call is captured in
+//         a graph, the workspace's, which are cleared before the launch
 // Source  lib/bits/order_rows.hpp
 #include "scan.hpp"
 

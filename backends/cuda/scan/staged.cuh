@@ -144,15 +144,17 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
     else if (d.before != nullptr)
       entering = *floats_before(d, at.sequence);
   }
+  const bool last = reads_last(d, leaves, t);
   if (t < x.rows) groups[17 * t + 16] = base;
   __syncwarp();  // all read what stands before each row
   write_staged_sums(kind, at, leaf, x.rows, groups, entering, t);
+  if (last) clear_boxes(d, t);
 }
 
 template <class K>
 __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>& at,
                                                   const staged_leaf<typename K::element>& x, mailbox* boxes,
-                                                  const void* state, int64_t k, int64_t leaves, int t) {
+                                                  const scanned& d, int64_t k, int64_t leaves, int t) {
   using P = typename K::partial;
   using L = typename K::local;
   L mine = static_cast<L>(kind.none());
@@ -167,7 +169,8 @@ __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>
     for (int mask = 16; mask >= 1; mask /= 2) mine = kind.join(mine, from_xor(mine, mask));
   }
   P before = look_back(kind, boxes, k, 0, leaves, static_cast<P>(mine), t);
-  if (state != nullptr) before = kind.join(kind.before(state, at.sequence), before);
+  const bool last = reads_last(d, leaves, t);
+  if (d.before != nullptr) before = kind.join(kind.before(d.before, at.sequence), before);
 #pragma unroll 1
   for (int r = 0; r < x.rows; ++r) {
     const int i = (r * 32 + t) * 4;
@@ -180,6 +183,7 @@ __device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>
     store_results(kind, at, i, entered, y);
     before = kind.join(before, static_cast<P>(all));
   }
+  if (last) clear_boxes(d, t);
 }
 
 // rows_a_leaf: what a warp has room for.
@@ -206,7 +210,7 @@ __global__ __launch_bounds__(leaf_warps<K> * 32, leaf_blocks_each<K>) void scan_
     mailbox* const edges = d.boxes + d.count * d.boxes_a_sequence + s * leaves;
     scan_leaf_in_order(kind, at, x, leaf, groups, boxes, edges, d, k, leaves, t);
   } else {
-    scan_leaf_exactly(kind, at, x, boxes, d.before, k, leaves, t);
+    scan_leaf_exactly(kind, at, x, boxes, d, k, leaves, t);
   }
 }
 
