@@ -240,7 +240,7 @@ struct stencil_tuning {
   int64_t stacked_ragged = 32 << 20;
   // Times the results that tiles compute. Most: tiles of a narrow cube are mostly empty.
   double stacked_waste = 2.5;
-  // ---- direct: one thread per output, each tap from memory
+  // ---- direct: a few outputs of a row per thread, each tap from memory
   // Outputs of lines per SM. With more, another row is faster.
   double direct_line = 14000;
   // Outputs of cubes per SM. With more, another row is faster.
@@ -249,8 +249,8 @@ struct stencil_tuning {
   double direct_plane = 200000;
   // Taps that one output of a plane counts as.
   double direct_output = 8;
-  // Factor of that limit for rows that are not whole 16 bytes.
-  double direct_ragged = 2.25;
+  // Factor of the limits of lines and planes for packs of four outputs, and for rows that are not whole 16 bytes.
+  double direct_further = 2.25;
   // ---- a cube streamed through shared memory: estimate
   // Microseconds for its start.
   double streamed_start = 8;

@@ -136,6 +136,10 @@ std::vector<std::string> list_stencil(level depth) {
             add("r" + std::to_string(r) + "/18x19x" + std::to_string(30 + r));
             add("r" + std::to_string(r) + "/19x" + std::to_string(190 + 7 * r) + "/off1,2");
             add("r" + std::to_string(r) + "/18x19x" + std::to_string(128 + 7 * r));
+            // Rows of whole 16 bytes, and of whole 8.
+            add("r" + std::to_string(r) + "/" + std::to_string(480 + 4 * r));
+            add("r" + std::to_string(r) + "/26x" + std::to_string(60 + 4 * r));
+            add("r" + std::to_string(r) + "/27x" + std::to_string(62 + 4 * r) + "/batch3,4,6");
           }
         }
         if (depth == level::full)

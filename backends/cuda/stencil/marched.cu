@@ -111,7 +111,29 @@ __global__ void __launch_bounds__(block, resident<T, R>)
         part[k][r] = fma_rn(along_z(k), own[r], k == 0 ? T(-0.0) : part[k == 0 ? 0 : k - 1][r]);
   };
 
+  // What a step loads of an output's own plane: there is one. For radius 1 and F32 a step's loads are under way while
+  // the one before adds; more registers would leave fewer threads.
+  struct plane_taps {
+    T own[rows], far[2 * R], line[rows][2 * R];
+  };
+  const auto taps_of = [&](int step) {
+    const T* const plane = plane_of(step);
+    plane_taps p;
+#pragma unroll
+    for (int r = 0; r < rows; ++r) p.own[r] = __ldg(plane + row[R + r]);
+#pragma unroll
+    for (int k = 0; k < 2 * R; ++k) p.far[k] = __ldg(plane + row[k < R ? k : k + rows]);
+#pragma unroll
+    for (int r = 0; r < rows; ++r)
+#pragma unroll
+      for (int k = 0; k < 2 * R; ++k) p.line[r][k] = __ldg(plane + row[R + r] + in_row[k]);
+    return p;
+  };
+  constexpr bool early = R == 1 && sizeof(T) == 4;
+  plane_taps next;
+
   follow_on();
+  if (early) next = taps_of(R);
   T ends[R][rows];
 #pragma unroll
   for (int step = 0; step < R; ++step) {
@@ -124,16 +146,16 @@ __global__ void __launch_bounds__(block, resident<T, R>)
 
 #pragma unroll 1
   for (int step = R; step < R + count; ++step) {
-    const T* const plane = plane_of(step);  // an output's own plane: there is one
-    T own[rows], line[rows][2 * R], far[2 * R];
-#pragma unroll
-    for (int r = 0; r < rows; ++r) own[r] = __ldg(plane + row[R + r]);
-#pragma unroll
-    for (int k = 0; k < 2 * R; ++k) far[k] = __ldg(plane + row[k < R ? k : k + rows]);
-#pragma unroll
-    for (int r = 0; r < rows; ++r)
-#pragma unroll
-      for (int k = 0; k < 2 * R; ++k) line[r][k] = __ldg(plane + row[R + r] + in_row[k]);
+    plane_taps now;
+    if constexpr (early) {
+      now = next;
+      next = taps_of(min(step + 1, R + count - 1));
+    } else {
+      now = taps_of(step);
+    }
+    auto& own = now.own;
+    auto& far = now.far;
+    auto& line = now.line;
     if (constant) {
 #pragma unroll
       for (int k = 0; k < 2 * R; ++k)
