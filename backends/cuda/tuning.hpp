@@ -363,7 +363,7 @@ constexpr wide_shape wide_shapes[wide_shape_count] = {
     {512, 128, 256, false, 1.025, 0.97},
     {256, 128, 128, false, 1.03, 1.03},
     {128, 128, 64, false, 1.05, 1.15},
-    {bytes == 4 ? 256 : 512, 32, bytes == 4 ? 32 : 64, true, 1.24, 1.24},
+    {bytes == 4 ? 1024 : 512, 32, bytes == 4 ? 128 : 64, true, 1.24, 1.24},
     {32, 1024, 128, false, 1.2, 1.2},
 };
 template <>
@@ -374,7 +374,7 @@ constexpr wide_shape wide_shapes<1>[wide_shape_count] = {
 template <>
 constexpr wide_shape wide_shapes<8>[wide_shape_count] = {
     {256, 256, 256, false, 1.0, 1.0},  {512, 128, 256, false, 1.04, 1.2}, {256, 128, 128, false, 1.03, 1.03},
-    {128, 128, 64, false, 1.05, 1.15}, {512, 32, 64, true, 1.25, 1.25},   {64, 512, 128, false, 1.2, 1.2},
+    {128, 128, 64, false, 1.05, 1.15}, {1024, 32, 128, true, 1.25, 1.25}, {64, 512, 128, false, 1.2, 1.2},
 };
 template <>
 constexpr wide_shape wide_shapes<16>[wide_shape_count] = {
