@@ -135,9 +135,7 @@ struct conversion {
   }
 };
 
-bool beyond_caches(const lockstep_queue& queue, const conversion& c) {
-  return c.moved >= static_cast<double>(queue.tuned->moves.stream_bytes);
-}
+bool beyond_caches(const lockstep_queue& queue, const conversion& c) { return c.moved >= streamed_from(queue); }
 
 // Elements before the first whole line of dst, none if it has none.
 int64_t phase_of(const char* dst, int64_t bytes) {

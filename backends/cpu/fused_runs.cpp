@@ -80,7 +80,7 @@ const char* not_fused(const fused_runs& runs) {
 // In the caches longer runs are always better; memory asks for whole lines first.
 bool fused_pays(const lockstep_queue& queue, const fused_runs& runs) {
   const int64_t shorter = std::min(runs.along_src.axis[0].count, runs.along_dst.axis[0].count) << runs.rest.log2_bytes;
-  const bool large = moved_by(runs) >= static_cast<double>(queue.tuned->moves.stream_bytes);
+  const bool large = moved_by(runs) >= streamed_from(queue);
   return shorter < (large ? queue.tuned->moves.fused_streamed_below : queue.tuned->moves.fused_cached_below);
 }
 

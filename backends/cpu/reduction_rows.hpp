@@ -124,19 +124,29 @@ void reduce_block(const R& r, const sequences& q, const char* src, int64_t first
   }
 }
 
+inline constexpr int64_t least_block = 64;  // columns
 template <class R, class To>
 void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {
   const int64_t run = q.run_beside(), most = queue.tuned->reductions.tasks_a_thread * queue.threads;
-  const int64_t chunks = chunks_of<R>(q.d.length), blocks_a_run = (run - 1) / column_block + 1;
-  const int64_t blocks = q.d.count / run * blocks_a_run;
+  const int64_t chunks = chunks_of<R>(q.d.length);
+  int64_t block_width = column_block, blocks_a_run = (run - 1) / block_width + 1;
+  int64_t blocks = q.d.count / run * blocks_a_run;
   const int level = subtree_level(chunks, blocks < most ? (most - 1) / blocks + 1 : 1);
   const int64_t subtrees = ((chunks - 1) >> level) + 1;
+  // Narrower blocks where threads would have none, as long as each is worth waking a thread.
+  const int64_t least_split = 2 * queue.tuned->reductions.grain_elements;
+  while (queue.threads > 1 && block_width > least_block && blocks * subtrees < 2 * queue.threads &&
+         q.elements() / (blocks * subtrees) >= least_split) {
+    block_width /= 2;
+    blocks_a_run = (run - 1) / block_width + 1;
+    blocks = q.d.count / run * blocks_a_run;
+  }
   typedef typename R::value value;
   const auto done = [&](int64_t s, const value& v) { to.done(s, v, alone_again<pass::straight>{queue}); };
   auto* partial = static_cast<value*>(workspace);
   const auto reduce = [&](int64_t task) {
-    const int64_t block = task % blocks, subtree = task / blocks, column = block % blocks_a_run * column_block;
-    const int64_t s = block / blocks_a_run * run + column, width = std::min(run - column, column_block);
+    const int64_t block = task % blocks, subtree = task / blocks, column = block % blocks_a_run * block_width;
+    const int64_t s = block / blocks_a_run * run + column, width = std::min(run - column, block_width);
     const int64_t first = subtree << level, last = std::min((subtree + 1) << level, chunks);
     alignas(64) value values[column_block];
     const char* const src = q.begin(s);
@@ -162,21 +172,22 @@ void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q,
     if (subtrees == 1) {
       for (int64_t k = 0; k < width; ++k) done(s + k, values[k]);
     } else {
-      std::memcpy(partial + task * column_block, values, static_cast<size_t>(width) * sizeof(value));
+      std::memcpy(partial + task * block_width, values, static_cast<size_t>(width) * sizeof(value));
     }
   };
   const int64_t tasks = blocks * subtrees;
   const int64_t grain = queue.tuned->reductions.grain_elements / std::max<int64_t>(q.elements() / tasks, 1) / 4 + 1;
-  over_tasks(queue, (tasks - 1) / grain + 1, [&](int64_t t) {
+  // In shares, so that a thread of repeated calls finds its columns in its own L2.
+  over_shares(queue, (tasks - 1) / grain + 1, [&](int64_t t, int) {
     for (int64_t task = t * grain; task < std::min((t + 1) * grain, tasks); ++task) reduce(task);
   });
   if (subtrees == 1) return;
   over_ranges(queue, q.d.count, column_block, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s) {
-      const int64_t column = s % run, block = s / run * blocks_a_run + column / column_block;
+      const int64_t column = s % run, block = s / run * blocks_a_run + column / block_width;
       typename R::join join;
       for (int64_t t = 0; t < subtrees; ++t)
-        join.push(partial[(t * blocks + block) * column_block + column % column_block], level);
+        join.push(partial[(t * blocks + block) * block_width + column % block_width], level);
       done(s, join.total());
     }
   });

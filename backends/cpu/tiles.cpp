@@ -26,17 +26,19 @@ int64_t tall_strip_rows(const move_tuning& tuned, int log2_bytes, store how) {
   return std::clamp(rows, tuned.least_strip, tuned.most_strip);
 }
 
-// Whether blocks of src are loaded while the block before is written; moved: bytes of src plus dst. Packing pays only
+// Whether blocks of src are loaded while the block before is written. Packing pays only
 // for crowded rows. Prefetching pays for all data in memory and, through the cache, for crowded rows of little more
 // than an L2.
-bool pipes(const move_tuning& tuned, bool packs, const tiles& t, store how, double moved) {
+bool pipes(const lockstep_queue& queue, const tiles& t, store how) {
+  const move_tuning& tuned = queue.tuned->moves;
+  const double moved = bytes_moved(t);
+  const bool packs = transpose_kernels_of(queue.kernels).packs;
   const bool crowds = crowded(t.log2_bytes, t.src_ld);
   if (packs) return how == store::stream_lines && t.rows > 8 && crowds;
   if (t.rows < tuned.pipe_least_rows || t.cols << t.log2_bytes < tuned.pipe_least_bytes) return false;
   if (how != store::cached) return how == store::stream_lines;
-  return moved >= static_cast<double>(tuned.stream_bytes) ||
-         (crowds && t.log2_bytes <= 2 && moved >= static_cast<double>(tuned.cached_bytes) &&
-          moved < static_cast<double>(tuned.pipe_cached_below));
+  return beyond_caches(queue, t) || (crowds && t.log2_bytes <= 2 && moved >= static_cast<double>(tuned.cached_bytes) &&
+                                     moved < static_cast<double>(tuned.pipe_cached_below));
 }
 
 // Rows of a strip that is written through the cache by squares. They touch each line once, so neither the size nor the
@@ -97,8 +99,9 @@ walk choose_walk(const lockstep_queue& queue, const tiles& t, const char* dst, s
   const bool tall = crowded(t.log2_bytes, t.dst_ld);
   // Rows of src that are close to each other share a few pages.
   const bool close = how != store::cached && t.src_ld <= tuned.close_pitch && t.src_ld >= t.cols * bytes;
-  const bool by_columns = how == store::cached && matrices < queue.threads && t.cols >= queue.threads * line &&
-                          (moved <= static_cast<double>(tuned.own_columns_bytes) || tall);
+  const bool by_columns =
+      how == store::cached && matrices < queue.threads && t.cols >= queue.threads * line &&
+      (moved <= static_cast<double>(std::max(tuned.own_columns_bytes, queue.threads * tuned.has.l2)) || tall);
   const int64_t own = how == store::cached && (by_columns || matrices >= queue.threads)
                           ? squares_strip_rows(tuned, packs, t.log2_bytes, moved)
                           : 0;
@@ -232,8 +235,7 @@ const char* not_piped(const lockstep_queue&, const tiles& t, const char*) {
 }
 
 bool pipe_pays(const lockstep_queue& queue, const tiles& t, const char* dst) {
-  return pipes(queue.tuned->moves, transpose_kernels_of(queue.kernels).packs, t,
-               choose_store(t, dst, beyond_caches(queue, t)), bytes_moved(t));
+  return pipes(queue, t, choose_store(t, dst, beyond_caches(queue, t)));
 }
 
 void run_piped(const lockstep_queue& queue, const tiles& t, const char* src, char* dst) {
@@ -260,8 +262,7 @@ void run_copies(const lockstep_queue& queue, const tiles& t, const char* src, ch
   const transpose_kernels& kernels = transpose_kernels_of(queue.kernels);
   const move_tuning& tuned = queue.tuned->moves;
   const int64_t runs = matrices_of(t), run_bytes = t.cols << t.log2_bytes;
-  const bool large =
-      2.0 * static_cast<double>(runs) * static_cast<double>(run_bytes) >= static_cast<double>(tuned.stream_bytes);
+  const bool large = 2.0 * static_cast<double>(runs) * static_cast<double>(run_bytes) >= streamed_from(queue);
   // Runs of less than two lines are mostly partial lines, which the cache combines.
   const bool stream = large && run_bytes >= tuned.streamed_run;
   if (!stream && run_bytes <= short_run) {

@@ -2,6 +2,8 @@
 // strips that the queue's threads walk.
 #pragma once
 
+#include <algorithm>
+
 #include "queue.hpp"
 #include "transpose_kernels.hpp"
 
@@ -66,9 +68,14 @@ inline int64_t matrices_of(const tiles& t) {
 inline double bytes_moved(const tiles& t) {
   return 2.0 * static_cast<double>(matrices_of(t) * t.rows * t.cols) * static_cast<double>(int64_t{1} << t.log2_bytes);
 }
-// Whether dst is written by non-temporal stores.
+// Bytes moved from which dst is written by non-temporal stores. A thread finds its share of a smaller array in its own
+// L2 if calls follow each other.
+inline double streamed_from(const lockstep_queue& queue) {
+  const move_tuning& tuned = queue.tuned->moves;
+  return static_cast<double>(std::max(tuned.stream_bytes, queue.threads * tuned.has.l2));
+}
 inline bool beyond_caches(const lockstep_queue& queue, const tiles& t) {
-  return bytes_moved(t) >= static_cast<double>(queue.tuned->moves.stream_bytes);
+  return bytes_moved(t) >= streamed_from(queue);
 }
 
 // A way to transpose, which is a row in the tables of transpose and permute.

@@ -364,8 +364,8 @@ struct kernel_tuning {
   // Bytes of pages that few sets hold.
   int64_t chunk_bytes = 8 << 20;
   // ---- columns
-  // Bytes. Matrices with rows up to this length are prefetched in order of memory.
-  int narrow_row = 1024;
+  // Bytes. Distance of prefetches of the rows that are read one after the other.
+  int column_ahead = 4096;
   // Registers. Columns that fit so few are summed a register at a time.
   int64_t few_vectors = 4;
   // Loads. And only if they are read by at most this many.
