@@ -74,11 +74,11 @@ convert_walk walk_of(const conversion& c, int without = -1, int and_without = -1
                           static_cast<uint32_t>(c.at[k].dst)};
   return w;
 }
-bool aligned(const void* at, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(std::min<int64_t>(4 * bytes, 16)) == 0;
+bool aligned(const void* at, int64_t bytes, int elements = convert_quad) {
+  return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(std::min<int64_t>(elements * bytes, 16)) == 0;
 }
-bool sources_aligned(const conversion& c) {
-  return aligned(c.src, c.from) && (c.times == nullptr || aligned(c.times, c.from));
+bool sources_aligned(const conversion& c, int elements = convert_quad) {
+  return aligned(c.src, c.from, elements) && (c.times == nullptr || aligned(c.times, c.from, elements));
 }
 
 lockstep_status give(lockstep_queue& queue, const conversion& c, const convert_job& job) {
@@ -106,10 +106,12 @@ lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
   convert_runs plan{};
   plan.walk = walk_of(c, c.fastest_dst());
   plan.length = static_cast<uint32_t>(length);
-  plan.whole = sources_aligned(c) && aligned(c.dst, c.to);
-  for (int k = 0; k < c.fastest_dst(); ++k) plan.whole = plan.whole && c.at[k].src % 4 == 0 && c.at[k].dst % 4 == 0;
-  const int64_t of_run = plan.whole ? (length - 1) / convert_quad + 1 : length, items = c.elements() / length * of_run;
-  const int64_t block = int64_t{run_threads} * (plan.whole ? run_quads : run_quads * convert_quad);
+  const int piece = run_piece(c.from, c.to);
+  plan.whole = sources_aligned(c, piece) && aligned(c.dst, c.to, piece);
+  for (int k = 0; k < c.fastest_dst(); ++k)
+    plan.whole = plan.whole && c.at[k].src % piece == 0 && c.at[k].dst % piece == 0;
+  const int64_t of_run = plan.whole ? (length - 1) / piece + 1 : length, items = c.elements() / length * of_run;
+  const int64_t block = int64_t{run_threads} * run_pieces * (plan.whole ? 1 : piece);
   plan.by_run = divider(of_run);
   plan.items = static_cast<uint32_t>(items), plan.grid = static_cast<uint32_t>((items - 1) / block + 1);
   convert_job job;
@@ -159,7 +161,10 @@ lockstep_status run_narrow(lockstep_queue& queue, const conversion& c) {
   if (few == 0) return run_tiles(queue, c);  // a part of a large array
   const int i = c.fastest_dst(), j = c.fastest_src();
   const axis &rows = c.at[i], &cols = c.at[j];
-  const int64_t length = plan.apart ? rows.count : cols.count, share = narrow_block / few / convert_quad * convert_quad;
+  const int64_t length = plan.apart ? rows.count : cols.count;
+  // Few elements are dealt out to as many SMs as there are, but each thread of a block gets a quad.
+  const int64_t most = std::clamp<int64_t>(c.elements() / queue.facts->processors, narrow_least, narrow_block);
+  const int64_t share = most / few / convert_quad * convert_quad;
   const int64_t blocks = (length - 1) / share + 1, matrices = c.elements() / few / length;
   plan.walk = walk_of(c, i, j);
   plan.few = static_cast<uint32_t>(few), plan.length = static_cast<uint32_t>(length);

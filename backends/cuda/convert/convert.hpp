@@ -51,8 +51,8 @@ struct convert_tiles {
 struct convert_runs {
   convert_walk walk;
   uint32_t length;
-  bool whole;      // by quads, which are aligned on both sides, the last of a run may be short; else by elements
-  divider by_run;  // quads or elements of a run
+  bool whole;      // by pieces, which are aligned on both sides, the last of a run may be short; else by elements
+  divider by_run;  // pieces or elements of a run
   uint32_t items, grid;
 };
 
@@ -73,9 +73,13 @@ struct convert_elements {
   uint32_t elements, grid;
 };
 
-constexpr int run_threads = 256, run_quads = 4, element_threads = 256, element_steps = 4;
-// Elements of a narrow block at most; behind each row of the shared tile, so that rows begin in different banks.
-constexpr int narrow_threads = 256, narrow_block = 4096, narrow_gap = 4;
+constexpr int run_threads = 256, run_pieces = 4, element_threads = 256, element_steps = 4;
+// Neighbouring elements of a run that a thread moves at once: at most 16 bytes of a side, so that neighbouring threads
+// read and write whole sectors together.
+constexpr int run_piece(int64_t from, int64_t to) { return from == 8 || to == 8 ? convert_quad / 2 : convert_quad; }
+// Elements of a narrow block at most, and where there are few of them; behind each row of the shared tile, so that rows
+// begin in different banks.
+constexpr int narrow_threads = 256, narrow_block = 4096, narrow_least = narrow_threads * convert_quad, narrow_gap = 4;
 constexpr int most_few = 32;
 
 // A function of 16-bit floats by a table of its 65,536 values.

@@ -120,52 +120,57 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
 }
 
 // ---- runs ------------------------------------------------------------------------------
-// A thread takes quads of runs, or single elements where quads are not aligned; neighbouring threads take neighbours.
+// A thread takes pieces of runs, or single elements where pieces are not aligned; neighbouring threads take neighbours.
 template <class E, class R, class Map>
 __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant__ convert_runs plan) {
-  const uint32_t first = blockIdx.x * static_cast<uint32_t>(plan.whole ? run_quads : run_quads * 4) * run_threads;
+  constexpr int piece = run_piece(sizeof(E), sizeof(R)), elements = run_pieces * piece;
+  constexpr int of_quad = convert_quad / piece, quads_here = elements / convert_quad;
+  const uint32_t first = blockIdx.x * static_cast<uint32_t>(plan.whole ? run_pieces : elements) * run_threads;
   const auto* const src = static_cast<const E*>(plan.walk.src);
   auto* const dst = static_cast<R*>(plan.walk.dst);
   follow_on();
-  taken<E, Map> held[run_quads];
-  if (plan.whole) {
-    int64_t to[run_quads];
-    int left[run_quads];  // elements of the quad, none beyond the last one
+  taken<E, Map> held[quads_here];
 #pragma unroll
-    for (int q = 0; q < run_quads; ++q) {
-      uint32_t quad_of_run = first + threadIdx.x + q * run_threads;
-      const bool there = quad_of_run < plan.items;
-      const convert_place at = place_of(plan.walk, plan.by_run.split(quad_of_run));
-      to[q] = at.dst + int64_t{quad_of_run} * 4;
-      left[q] = there ? static_cast<int>(min(plan.length - quad_of_run * 4, 4u)) : 0;
-      held[q] = {};
-      const E* const from = src + at.src + int64_t{quad_of_run} * 4;
-      if (left[q] == 4) {
-        take_whole(held[q], from, plan.walk);
+  for (int q = 0; q < quads_here; ++q) held[q] = {};
+  if (plan.whole) {
+    int64_t to[run_pieces];
+    int left[run_pieces];  // elements of the piece, none beyond the last one
+#pragma unroll
+    for (int p = 0; p < run_pieces; ++p) {
+      uint32_t piece_of_run = first + threadIdx.x + p * run_threads;
+      const bool there = piece_of_run < plan.items;
+      const convert_place at = place_of(plan.walk, plan.by_run.split(piece_of_run));
+      to[p] = at.dst + int64_t{piece_of_run} * piece;
+      left[p] = there ? static_cast<int>(min(plan.length - piece_of_run * piece, static_cast<uint32_t>(piece))) : 0;
+      const E* const from = src + at.src + int64_t{piece_of_run} * piece;
+      const int place = p % of_quad * piece;
+      if (left[p] == piece) {
+        take_piece<piece>(held[p / of_quad], place, from, plan.walk);
       } else {
 #pragma unroll
-        for (int k = 0; k < 3; ++k)
-          if (k < left[q]) take_one(held[q], k, from + k, plan.walk);
+        for (int k = 0; k < piece - 1; ++k)
+          if (k < left[p]) take_one(held[p / of_quad], place + k, from + k, plan.walk);
       }
     }
-    quad<R> many[run_quads];
+    quad<R> many[quads_here];
     if constexpr (takes_many<Map>) Map::many(held, many, plan.walk);
 #pragma unroll
-    for (int q = 0; q < run_quads; ++q) {
-      const quad<R> y = takes_many<Map> ? many[q] : mapped_quad<R>(held[q], plan.walk);
-      if (left[q] == 4) {
-        store_whole(dst + to[q], y);
+    for (int p = 0; p < run_pieces; ++p) {
+      quad<R>& y = many[p / of_quad];
+      const int place = p % of_quad * piece;
+      if (!takes_many<Map> && place == 0) y = mapped_quad<R>(held[p / of_quad], plan.walk);
+      if (left[p] == piece) {
+        store_piece<piece>(dst + to[p], y, place);
       } else {
 #pragma unroll
-        for (int k = 0; k < 3; ++k)
-          if (k < left[q]) dst[to[q] + k] = element(y, k);
+        for (int k = 0; k < piece - 1; ++k)
+          if (k < left[p]) dst[to[p] + k] = element(y, place + k);
       }
     }
   } else {
-    int64_t to[run_quads][4];
+    int64_t to[quads_here][4];
 #pragma unroll
-    for (int q = 0; q < run_quads; ++q) {
-      held[q] = {};
+    for (int q = 0; q < quads_here; ++q) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         uint32_t i = first + threadIdx.x + (q * 4 + k) * run_threads;
@@ -176,7 +181,7 @@ __global__ void __launch_bounds__(run_threads) convert_run(const __grid_constant
       }
     }
 #pragma unroll
-    for (int q = 0; q < run_quads; ++q) {
+    for (int q = 0; q < quads_here; ++q) {
       const quad<R> y = mapped_quad<R>(held[q], plan.walk);
 #pragma unroll
       for (int k = 0; k < 4; ++k)

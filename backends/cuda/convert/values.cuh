@@ -3,6 +3,7 @@
 // Watch   Without a factor no double is touched unless a side is F64: many chips have few units for doubles.
 #pragma once
 
+#include "../kernel/element.cuh"
 #include "../normalize/quad.cuh"
 #include "bits/functions.hpp"
 #include "convert.hpp"
@@ -181,6 +182,25 @@ __device__ __forceinline__ void take_whole(taken<E, Map>& t, const E* at, const 
   if constexpr (std::is_same_v<Map, mapped>)
     if (walk.gated) t.times = load_whole(at + walk.times);
 }
+// The same for a piece of N elements, half of a quad from element k on where N is 2.
+template <int N, class E>
+__device__ __forceinline__ void load_piece(quad<E>& q, int k, const E* at) {
+  if constexpr (N == 4) {
+    q = load_whole(at);
+  } else if constexpr (sizeof(E) == 1) {
+    q.word[0] |= uint32_t{__ldg(reinterpret_cast<const uint16_t*>(at))} << 8 * k;  // the other half is 0, or there
+  } else {
+    using words = typename element_of<2 * static_cast<int>(sizeof(E))>::type;
+    const words w = __ldg(reinterpret_cast<const words*>(at));
+    memcpy(&q.word[k * static_cast<int>(sizeof(E)) / 4], &w, sizeof w);
+  }
+}
+template <int N, class E, class Map>
+__device__ __forceinline__ void take_piece(taken<E, Map>& t, int k, const E* at, const convert_walk& walk) {
+  load_piece<N>(t.x, k, at);
+  if constexpr (std::is_same_v<Map, mapped>)
+    if (walk.gated) load_piece<N>(t.times, k, at + walk.times);
+}
 template <class E, class Map>
 __device__ __forceinline__ void take_one(taken<E, Map>& t, int k, const E* at, const convert_walk& walk) {
   set_element(t.x, k, *at);
@@ -198,6 +218,19 @@ __device__ __forceinline__ void store_whole(void* at, const quad<R>& q) {
 #pragma unroll
     for (int k = 0; k < static_cast<int>(sizeof(R)); k += 4)
       static_cast<uint4*>(at)[k / 4] = make_uint4(q.word[k], q.word[k + 1], q.word[k + 2], q.word[k + 3]);
+  }
+}
+template <int N, class R>
+__device__ __forceinline__ void store_piece(R* at, const quad<R>& q, int k) {
+  if constexpr (N == 4) {
+    store_whole(at, q);
+  } else if constexpr (sizeof(R) == 1) {
+    *reinterpret_cast<uint16_t*>(at) = static_cast<uint16_t>(q.word[0] >> 8 * k);
+  } else {
+    using words = typename element_of<2 * static_cast<int>(sizeof(R))>::type;
+    words w;
+    memcpy(&w, &q.word[k * static_cast<int>(sizeof(R)) / 4], sizeof w);
+    *reinterpret_cast<words*>(at) = w;
   }
 }
 struct convert_place {
