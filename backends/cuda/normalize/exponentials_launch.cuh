@@ -19,9 +19,9 @@ lockstep_status launch_held_exponentials(lockstep_queue& queue, const exponentia
   // What warps exchange comes on top.
   if (const lockstep_status status = allow_shared(queue, kernel, bytes + 1024); status != LOCKSTEP_OK) return status;
   const dim3 grid(static_cast<unsigned>(((d.count - 1) / rows + 1) * blocks)), block(static_cast<unsigned>(warps * 32));
-  return blocks > 1
-             ? launch_clusters(queue, "exponentials_held", kernel, grid, block, bytes, blocks, d, threads, blocks)
-             : launch_soon(queue, "exponentials_held", kernel, grid, block, bytes, d, threads, blocks);
+  return blocks > 1 ? launch_clusters(queue, "exponentials_held", kernel, grid, block, bytes,
+                                      dim3(static_cast<unsigned>(blocks)), d, threads, blocks)
+                    : launch_soon(queue, "exponentials_held", kernel, grid, block, bytes, d, threads, blocks);
 }
 
 template <class E, bool divides, bool same>

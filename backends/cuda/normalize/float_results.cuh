@@ -86,10 +86,9 @@ __device__ __forceinline__ uint32_t two_by_float(const float_scales& d, const fl
   uint32_t out;
   if constexpr (biased) {
     // What a term loses may be more than what is left of their sum.
-    const float e0 = __fmul_rn(__fadd_rn(fabsf(c[0]), fabsf(y[0])), unit);
-    const float e1 = __fmul_rn(__fadd_rn(fabsf(c[1]), fabsf(y[1])), unit);
-    out = rounded_pair<E>(__fadd_rn(y[0], e0), __fadd_rn(y[1], e1));
-    doubt.differ |= out ^ rounded_pair<E>(__fsub_rn(y[0], e0), __fsub_rn(y[1], e1));
+    const float size[2] = {__fadd_rn(fabsf(c[0]), fabsf(y[0])), __fadd_rn(fabsf(c[1]), fabsf(y[1]))};
+    out = rounded_pair<E>(__fmaf_rn(size[0], unit, y[0]), __fmaf_rn(size[1], unit, y[1]));
+    doubt.differ |= out ^ rounded_pair<E>(__fmaf_rn(size[0], -unit, y[0]), __fmaf_rn(size[1], -unit, y[1]));
   } else {
     out = rounded_pair<E>(y[0], y[1]);
     // The bits of a float that a result has not.
@@ -152,6 +151,17 @@ __device__ __forceinline__ void results_by_double(const quad<E>& x, const quad<W
   }
 }
 
+// Quads of 16-bit results in float; whether all are those of double.
+template <class E, class W, bool layer, bool weighed, bool biased, int N>
+__device__ __forceinline__ bool quads_by_float(const float_scales& in_float, const quad<E> (&x)[N],
+                                               const quad<W> (&weight)[N], const quad<W> (&bias)[N],
+                                               quad<E> (&out)[N]) {
+  float_doubt<E> doubt;
+#pragma unroll
+  for (int r = 0; r < N; ++r)
+    results_by_float<E, W, layer, weighed, biased>(in_float, x[r], weight[r], bias[r], out[r], doubt);
+  return in_float.usable & !doubt.of_rounding() & !doubt.of_magnitude();
+}
 // Quads of 16-bit results: in float, and those that are in doubt in double.
 template <class E, class W, bool layer, bool weighed, bool biased, int N>
 __device__ __forceinline__ void quads_of_results(const float_scales& in_float, const quad<E> (&x)[N],
@@ -160,10 +170,7 @@ __device__ __forceinline__ void quads_of_results(const float_scales& in_float, c
   const auto by_float = [&](int r, float_doubt<E>& doubt) {
     results_by_float<E, W, layer, weighed, biased>(in_float, x[r], weight[r], bias[r], out[r], doubt);
   };
-  float_doubt<E> doubt;
-#pragma unroll
-  for (int r = 0; r < N; ++r) by_float(r, doubt);
-  if (in_float.usable && !doubt.of_rounding() && !doubt.of_magnitude()) return;
+  if (quads_by_float<E, W, layer, weighed, biased>(in_float, x, weight, bias, out)) return;
 #pragma unroll
   for (int r = 0; r < N; ++r) {
     float_doubt<E> own;

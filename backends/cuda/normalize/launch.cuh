@@ -8,12 +8,14 @@
 #include "normalized_rows.cuh"
 #include "pairs.cuh"
 #include "staged.cuh"
+#include "vectors.cuh"
 
 namespace lockstep::cuda {
 
 template <class E, class P, bool same>
 lockstep_status launch_rows(lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
   if constexpr (same && sizeof(E) < 8) {
+    if (suits_vectors<E, P>(queue, call, d)) return launch_vectors<E, P>(queue, d);
     if (suits_pairs<E, P>(queue, call, d)) return launch_pairs<E, P>(queue, d);
     if (suits_narrow<E, P>(d)) return launch_narrow<E, P>(queue, d);
   }

@@ -94,8 +94,8 @@ __device__ __forceinline__ void forget_values(pair<T> (&x)[R]) {
 #pragma unroll
     for (uint32_t& word : x[r].word) asm volatile("" : "+r"(word));
 }
-template <class T, int R>
-__device__ __forceinline__ void fill_words(pair<T> (&x)[R], uint32_t with) {
+template <class T, int N, int R>
+__device__ __forceinline__ void fill_words(few<T, N> (&x)[R], uint32_t with) {
 #pragma unroll
   for (int r = 0; r < R; ++r)
 #pragma unroll

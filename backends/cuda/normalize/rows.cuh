@@ -142,7 +142,7 @@ template <class P>
 __device__ __forceinline__ P tree_of_warp(P mine, int count, int t) {
   for (int step = 1; step < count; step *= 2) {
     const P right = by_words(mine, [step](unsigned word) { return __shfl_down_sync(all_lanes, word, step); });
-    if (t % (2 * step) == 0 && t + step < count) mine = joined(mine, right);
+    if ((t & (2 * step - 1)) == 0 && t + step < count) mine = joined(mine, right);
   }
   return from_thread(mine, 0);
 }

@@ -71,24 +71,32 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
   const W* const biases = opaque(static_cast<const W*>(d.bias) + first);
   [[maybe_unused]] E* const dst = opaque(static_cast<E*>(d.dst) + row * d.dst_stride + first);
   constexpr int rows_at_once = 2;  // four with their weights do not fit 64 registers
-#pragma unroll 1
-  for (int r0 = 0; r0 < h.rows; r0 += rows_at_once) {
-    quad<W> weight[rows_at_once], bias[rows_at_once];
-    quad<E> q[rows_at_once];
-    const int at = (r0 * 32 + t) * 4;
+  constexpr bool in_16_bits = same && sizeof(E) == 2;
+  quad<W> weight[rows_at_once], bias[rows_at_once];
+  quad<E> q[rows_at_once];
+  [[maybe_unused]] quad<E> out[rows_at_once];
+  const auto load = [&](int r0, int at) {
     if constexpr (weighed) load_columns(weights, whole || d.whole_weight, at, order::lanes, n, weight);
     if constexpr (biased) load_columns(biases, whole || d.whole_weight, at, order::lanes, n, bias);
 #pragma unroll
     for (int r = 0; r < rows_at_once; ++r) q[r] = h.get(r0 + r);
-    [[maybe_unused]] quad<E> out[rows_at_once];
-    if constexpr (same && sizeof(E) == 2)
-      quads_of_results<E, W, layer, weighed, biased>(in_float, q, weight, bias, mean, scale, out);
+  };
+  [[maybe_unused]] const auto store = [&](int at) {
 #pragma unroll
-    for (int r = 0; r < rows_at_once; ++r) {
-      const int i = at + r * order::lanes;
-      if constexpr (same && sizeof(E) == 2) {
-        store_quad(dst, i, n, whole || d.whole_dst, out[r]);
-      } else {
+    for (int r = 0; r < rows_at_once; ++r) store_quad(dst, at + r * order::lanes, n, whole || d.whole_dst, out[r]);
+  };
+  [[maybe_unused]] uint32_t doubted = 0;  // bit r: rows of lanes from r on
+#pragma unroll 1
+  for (int r0 = 0; r0 < h.rows; r0 += rows_at_once) {
+    const int at = (r0 * 32 + t) * 4;
+    load(r0, at);
+    if constexpr (in_16_bits) {
+      if (!quads_by_float<E, W, layer, weighed, biased>(in_float, q, weight, bias, out)) doubted |= 1u << r0;
+      store(at);
+    } else {
+#pragma unroll
+      for (int r = 0; r < rows_at_once; ++r) {
+        const int i = at + r * order::lanes;
         double y[4];
         results_by_double<E, W, layer, weighed, biased>(q[r], weight[r], bias[r], mean, scale, y);
         if constexpr (same)
@@ -96,6 +104,16 @@ __device__ __forceinline__ void write_terms(const normalized_rows& d, const stag
         else
           store_results<E, same>(d, row * d.dst_stride + first, i, n, y);
       }
+    }
+  }
+  // What is in doubt is written again, and not between the others, which would be code to jump over for each.
+  if constexpr (in_16_bits) {
+#pragma unroll 1
+    for (; doubted != 0; doubted &= doubted - 1) {
+      const int r0 = __ffs(static_cast<int>(doubted)) - 1, at = (r0 * 32 + t) * 4;
+      load(r0, at);
+      quads_of_results<E, W, layer, weighed, biased>(in_float, q, weight, bias, mean, scale, out);
+      store(at);
     }
   }
 }
