@@ -13,6 +13,7 @@ namespace lockstep::cuda {
 template <class K>
 scanned scanned_of(const lockstep_call& call) {
   const lockstep_scan_desc& d = call.scan;
+  const bool one = d.count <= 1;  // what comes after it is nothing's beginning
   return {call.src,
           call.dst,
           d.count,
@@ -22,8 +23,8 @@ scanned scanned_of(const lockstep_call& call) {
           d.offsets,
           d.dst_element_stride,
           d.dst_sequence_stride,
-          d.element_stride == 1 && aligned_quads<typename K::element>(call.src, d.sequence_stride),
-          d.dst_element_stride == 1 && aligned_quads<typename K::result>(call.dst, d.dst_sequence_stride),
+          d.element_stride == 1 && aligned_quads<typename K::element>(call.src, one ? 0 : d.sequence_stride),
+          d.dst_element_stride == 1 && aligned_quads<typename K::result>(call.dst, one ? 0 : d.dst_sequence_stride),
           d.exclusive != 0,
           d.before,
           leaves_before(d),

@@ -44,11 +44,12 @@ const char* not_spans(const lockstep_queue*, const lockstep_call* call) {
                      (d.count <= 1 || (d.sequence_stride == d.length && d.dst_sequence_stride == d.length));
   return dense ? nullptr : "needs sequences that lie one after the other without gaps";
 }
-// Whole quads are loaded as fast without shared memory, in which sequences of a multiple of 8 elements meet in few
-// banks.
+// Whole quads are loaded as fast without shared memory, in which sequences of a multiple of 4 elements meet in few
+// banks; short ones leave half of the other kernel's threads idle.
 int spans_yield(const lockstep_queue* queue, const lockstep_call* call) {
   const lockstep_scan_desc& d = call->scan;
-  return d.length % 8 == 0 || d.count < d.length * span_rows * queue->facts->processors;
+  const bool few_banks = d.length % 8 == 0 || (d.length % 4 == 0 && d.length > 64);
+  return few_banks || d.count < d.length * span_rows * queue->facts->processors;
 }
 
 size_t workspace(const lockstep_queue*, const lockstep_call* call) { return scan_boxes(call->scan); }
