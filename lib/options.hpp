@@ -60,7 +60,9 @@ inline lockstep_options call_options(const lockstep_options* given, uint32_t mor
   require_flags("options.flags", options.flags,
                 LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA | more_flags,
                 "LOCKSTEP_ASYNC (1), LOCKSTEP_NO_FALLBACK (2) and LOCKSTEP_DEVICE_DATA (4); where a plan is made, "
-                "LOCKSTEP_TUNE (16) and LOCKSTEP_RETUNE (32); where it is executed, LOCKSTEP_PLACED (64)");
+                "LOCKSTEP_TUNE (16) and LOCKSTEP_RETUNE (32); where it is executed, LOCKSTEP_PLACED (64); for reduce "
+                "and square_sum, "
+                "LOCKSTEP_BOUNDED (128)");
   return options;
 }
 

@@ -21,16 +21,36 @@ void require_empty_segments(lockstep_context* context, const prepared_call& prep
   if (status != LOCKSTEP_OK) fail_backend(status, *owner);
   for (const int64_t offset : offsets)
     if (offset != offsets.front())
-      fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL but offsets name elements of it, up to {}; pass src", offset);
+      fail(LOCKSTEP_INVALID_ARGUMENT, "src is NULL or has no elements, but offsets name some, up to {}; pass src",
+           offset);
 }
 }  // namespace
+
+void bound_offsets(prepared_call& prepared, const lockstep_options& options) {
+  if ((options.flags & LOCKSTEP_BOUNDED) == 0) return;
+  lockstep_call& call = prepared.call;
+  if (call.op != LOCKSTEP_REDUCE && call.op != LOCKSTEP_SQUARE_SUM)
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "options.flags has LOCKSTEP_BOUNDED (128), which lockstep_{} does not take; only reduce and square_sum do",
+         lockstep_op_name(call.op));
+  if (prepared.offsets_bytes == 0) return;
+  if (prepared.src_elements < 0)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "length is {}; with LOCKSTEP_BOUNDED give the number of src's elements",
+         prepared.src_elements);
+  prepared.bounded = true;
+  if (host_readable(offsets_of(call))) return;  // read_offsets compares them
+  call.reduce.length = prepared.src_elements;
+  if (prepared.reads >= 9) return;
+  prepared.reads = 9;
+  prepared.needs = "segments of an array whose end is known";
+}
 
 void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
   if (prepared.offsets_bytes == 0) return;
   // The backend checks device offsets. How much of src they cover stays unknown here.
   prepared.src_span_known = host_readable(offsets_of(prepared.call));
   if (!prepared.src_span_known) {
-    if (prepared.call.src == nullptr) {
+    if (prepared.call.src == nullptr || (prepared.bounded && prepared.src_elements == 0)) {
       require_empty_segments(context, prepared);
       prepared.src_span_known = true;  // nothing of src is touched
       return;
@@ -52,6 +72,9 @@ void read_offsets(prepared_call& prepared) {
       fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
            offsets[s + 1], s, offsets[s]);
   const int64_t elements = offsets[count];
+  if (prepared.bounded && elements > prepared.src_elements)
+    fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, but src has {} elements", count, elements,
+         prepared.src_elements);
   // Bytes of an array up to the last element that the offsets name, and before the first.
   const auto span_of = [&](const char* name, int64_t stride, size_t element_bytes, size_t& lead) {
     int64_t bytes = 0;

@@ -70,7 +70,8 @@ void make_plan(lockstep_context* context, prepared_call prepared, const lockstep
   if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_plan*");
   *out = nullptr;
   require_context(context);
-  lockstep_options options = call_options(given, flags_of_plans);
+  lockstep_options options = call_options(given, flags_of_plans | LOCKSTEP_BOUNDED);
+  bound_offsets(prepared, options);
   if ((options.flags & (LOCKSTEP_TUNE | LOCKSTEP_RETUNE)) != 0 && options.stream != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT,
          "options.stream is {} with LOCKSTEP_TUNE, which cannot measure on a caller's stream because that may be "

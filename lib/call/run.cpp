@@ -11,7 +11,8 @@ namespace lockstep::lib {
 void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
          const lockstep_options* given) {
   require_context(context);
-  lockstep_options options = call_options(given);
+  lockstep_options options = call_options(given, LOCKSTEP_BOUNDED);
+  bound_offsets(prepared, options);
   check_pointers(prepared, src, dst);
   remember_run(nullptr, 0, 0);
   if (prepared.empty) return;

@@ -31,6 +31,8 @@ struct prepared_call {
   size_t dst_element_bytes = 0;
   size_t src_span = 0, dst_span = 0, offsets_bytes = 0;
   int64_t src_step = 0, dst_step = 0;  // elements between neighbours that offsets place; 0: none of this array are
+  int64_t src_elements = 0;            // what length says beside offsets
+  bool bounded = false;                // offsets must not exceed src_elements
   size_t src_lead = 0, dst_lead = 0;   // of the spans, bytes before the first element that host offsets name
   size_t moved_bytes = 0;              // bytes read plus bytes written, for the cost model
   bool src_span_known = true;          // false: offsets are device memory
@@ -132,6 +134,8 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
 // read_offsets checks host offsets and completes src_span; resolve_offsets handles device offsets too and checks the
 // pointers.
 void read_offsets(prepared_call& prepared);
+// Takes LOCKSTEP_BOUNDED of the options: before a backend is chosen, which must know it where offsets are its memory.
+void bound_offsets(prepared_call& prepared, const lockstep_options& options);
 // The call on arrays that begin less than 256 elements before the first that host offsets name, so that a copy of them
 // holds little else; the offsets that go with them are kept in `kept`.
 prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept);

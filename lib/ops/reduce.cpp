@@ -78,6 +78,7 @@ void prepare_sequences(prepared_call& prepared) {
   require_positive("element_stride", d.element_stride);
   const int64_t counts[] = {d.count}, packed[] = {1};
   if (d.offsets != nullptr) {
+    prepared.src_elements = d.length;
     take_offsets(prepared, d);
     prepared.dst_span = span_bytes("dst", 1, counts, packed, prepared.dst_element_bytes);
     prepared.dst_dense = false;  // an empty segment's result stays as it was

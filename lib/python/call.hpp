@@ -108,7 +108,8 @@ bool describe_shuffle(state& s, const array& x, values& v, call& c);
 // reductions.cpp
 bool describe_reduce(state& s, source& x, settings& set, values& v, lockstep_reduction reduction, call& c,
                      bool may_copy, result& temporary);
-bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c);
+bool describe_segments(state& s, source& x, settings& set, const array& offsets, values& v,
+                       lockstep_reduction reduction, call& c);
 // Where the first segment begins and the last one ends; the latter is within `length` elements.
 bool ends_of(state& s, const array& offsets, int64_t length, int64_t* first, int64_t* last);
 // Offsets as C takes them: of another type of integers, or not packed, by way of a copy.

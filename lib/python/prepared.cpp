@@ -116,7 +116,7 @@ bool prepared::describe(state& s, bool may_copy) {
   if (which.what == task::scan) return describe_scan(s, x, set, v, reduction, c, may_copy, temporary, &elsewhere);
   if (which.what == task::reduce) return describe_reduce(s, x, set, v, reduction, c, may_copy, temporary);
   if (!read_offsets(s, set, v, offsets)) return false;
-  return (of_rows = x.use->rank > 1) || describe_segments(s, x, *offsets.use, v, reduction, c);
+  return (of_rows = x.use->rank > 1) || describe_segments(s, x, set, *offsets.use, v, reduction, c);
 }
 
 }  // namespace lockstep::python

@@ -59,12 +59,17 @@ bool ends_of(state& s, const array& offsets, int64_t length, int64_t* first, int
                                   static_cast<long long>(*last), static_cast<long long>(length));
 }
 
-bool describe_segments(state& s, source& x, const array& offsets, values& v, lockstep_reduction reduction, call& c) {
+bool describe_segments(state& s, source& x, settings& set, const array& offsets, values& v,
+                       lockstep_reduction reduction, call& c) {
   const array& a = *x.use;
   if (a.rank != 1)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has no axes; segments are cut from the first of one or more"), false;
   int64_t first = 0, last = 0;
-  if (!ends_of(s, offsets, a.shape[0], &first, &last)) return false;
+  // The device compares its offsets with the end of x itself, so that nobody waits for them.
+  if (offsets.on_device())
+    set.options.flags |= LOCKSTEP_BOUNDED;
+  else if (!ends_of(s, offsets, a.shape[0], &first, &last))
+    return false;
   result none;
   values plain{};
   plain[kw_dtype] = v[kw_dtype];
@@ -73,6 +78,7 @@ bool describe_segments(state& s, source& x, const array& offsets, values& v, loc
   c.scalar = false;
   c.rank = 1;
   c.shape[0] = c.reduce.count = offsets.shape[0] - 1;
+  c.reduce.length = a.shape[0];
   c.reduce.element_stride = a.shape[0] > 1 ? a.strides[0] : 1;
   c.reduce.offsets = reinterpret_cast<const int64_t*>(offsets.data);
   return true;

@@ -109,6 +109,44 @@ TEST_F(Abi, ContextsAndOptions) {
        {"options.variant", "magic"});
 }
 
+TEST_F(Abi, OffsetsThatMayNotReachBeyondSrc) {
+  const float x[] = {1, 2, 4, 8};
+  const int64_t offsets[] = {0, 1, 4};
+  double sums[2] = {};
+  auto d = lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, 2, offsets);
+  lockstep_options o = lockstep_options_defaults();
+  o.flags = LOCKSTEP_BOUNDED;
+  for (const char* backend : {"cpu", "auto"}) {
+    o.backend = backend;
+    d.length = 4;
+    ASSERT_EQ(lockstep_reduce(context, &d, x, sums, &o), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_TRUE(sums[0] == 1 && sums[1] == 14);
+    d.length = 3;
+    refused("offsets beyond src", lockstep_reduce(context, &d, x, sums, &o), LOCKSTEP_INVALID_ARGUMENT,
+            {"offsets[2] is 4", "src has 3 elements"});
+    d.length = -1;
+    refused("length of src", lockstep_reduce(context, &d, x, sums, &o), LOCKSTEP_INVALID_ARGUMENT, {"length is -1"});
+    lockstep_plan* plan = nullptr;
+    d.length = 4;
+    ASSERT_EQ(lockstep_plan_reduce(context, &d, &o, &plan), LOCKSTEP_OK) << lockstep_last_error();
+    sums[1] = 0;
+    EXPECT_EQ(lockstep_plan_execute(plan, x, sums, nullptr), LOCKSTEP_OK) << lockstep_last_error();
+    EXPECT_EQ(sums[1], 14);
+    lockstep_plan_destroy(plan);
+    d.length = 3;
+    ASSERT_EQ(lockstep_plan_reduce(context, &d, &o, &plan), LOCKSTEP_OK) << lockstep_last_error();
+    refused("offsets of a plan", lockstep_plan_execute(plan, x, sums, nullptr), LOCKSTEP_INVALID_ARGUMENT,
+            {"src has 3 elements"});
+    lockstep_plan_destroy(plan);
+  }
+  o.flags = 0;  // length means nothing then
+  EXPECT_EQ(lockstep_reduce(context, &d, x, sums, &o), LOCKSTEP_OK) << lockstep_last_error();
+  o.flags = LOCKSTEP_BOUNDED;
+  const auto dot = lockstep_sums_segments(LOCKSTEP_SUMS_DOT, LOCKSTEP_F32, 2, offsets, x);
+  refused("a flag of reduce", lockstep_sums(context, &dot, x, sums, &o), LOCKSTEP_INVALID_ARGUMENT,
+          {"LOCKSTEP_BOUNDED", "lockstep_sums", "reduce and square_sum"});
+}
+
 TEST_F(Abi, WhatThereIs) {
   const lockstep_status invalid = LOCKSTEP_INVALID_ARGUMENT;
   lockstep_backend_info backend{};

@@ -124,6 +124,40 @@ TEST_F(failures, a_label_beyond_its_row_is_named) {
   }
 }
 
+// Offsets of the device are compared with the end of src by the kernels: other segments have their results.
+TEST_F(failures, an_offset_beyond_the_end_is_named) {
+  context c("cuda");
+  for (const int64_t each : {int64_t{3}, int64_t{20}, int64_t{300}, int64_t{60000}})
+    for (const int64_t count : {int64_t{16}, int64_t{300000}}) {  // 32 a warp where they are many
+      if (count * each > int64_t{1} << 24) continue;
+      const auto x = data<float>(count * each);
+      buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, x.size());
+      in.assign(x);
+      std::vector<int64_t> offsets(static_cast<size_t>(count) + 1);
+      for (int64_t s = 0; s <= count; ++s) offsets[static_cast<size_t>(s)] = s * each;
+      buffer<int64_t> there(c, "cuda", LOCKSTEP_DEVICE, offsets.size());
+      lockstep_reduce_desc d = lockstep_reduce_segments(LOCKSTEP_SUM, LOCKSTEP_F32, count, there.data());
+      d.length = count * each;
+      lockstep_options o = on("cuda");
+      o.flags = LOCKSTEP_BOUNDED;
+      const auto size = static_cast<size_t>(count);
+      std::vector<double> want(size), got(size, -1.0);
+      there.assign(offsets);
+      run(c, d, in.data(), want.data());
+      run(c, d, in.data(), got.data(), &o);
+      EXPECT_TRUE(same_bits(got, want)) << count << " of " << each;
+      offsets.back() = int64_t{1} << 44;
+      there.assign(offsets);
+      const failure f = try_run(c, d, in.data(), got.data(), &o);
+      EXPECT_EQ(f.status(), LOCKSTEP_INVALID_ARGUMENT) << f.text();
+      EXPECT_NE(std::string(f.text()).find("offsets[" + std::to_string(count - 1) + "]"), std::string::npos)
+          << f.text();
+      EXPECT_NE(std::string(f.text()).find("beyond src's end"), std::string::npos) << f.text();
+      got.back() = want.back();
+      EXPECT_TRUE(same_bits(got, want)) << count << " of " << each;
+    }
+}
+
 // The child's part: 0, or which expectation failed.
 int lose_the_device() {
   context c("cuda");

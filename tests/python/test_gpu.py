@@ -277,8 +277,30 @@ def test_segments_on_the_device(torch):
     assert got.cpu().numpy().tobytes() == ls.segment_sum(x, offsets).tobytes()
     got = ls.segment_sum(torch.from_numpy(x).cuda(), offsets)
     assert got.cpu().numpy().tobytes() == ls.segment_sum(x, offsets).tobytes()
-    with pytest.raises(ls.InvalidArgument, match="1000 elements"):
-        ls.segment_sum(torch.from_numpy(x).cuda(), torch.tensor([0, 1001]).cuda())
+    here = torch.from_numpy(x).cuda()
+    for wrong in ([0, 1001], [0, 1 << 44], [0, 5, 3], [-1, 5], [0, 10, 5000, 20]):
+        for name in ("segment_sum", "segment_norm", "segment_max", "segment_nansum"):
+            with pytest.raises(ls.InvalidArgument, match="offsets"):
+                getattr(ls, name)(here, torch.tensor(wrong).cuda(), check=True)
+    ls.segment_sum(here, torch.tensor([0, 1001]).cuda())
+    with pytest.raises(ls.InvalidArgument, match="beyond src's end"):
+        ls.synchronize()
+    with pytest.raises(ls.InvalidArgument, match="no elements"):
+        ls.segment_sum(here[:0], torch.tensor([0, 1]).cuda())
+
+
+def test_segments_wait_for_nothing(torch):
+    x, offsets = torch.randn(2000, dtype=torch.float64, device="cuda"), torch.tensor([0, 10, 10, 500, 2000], device="cuda")
+    want = ls.segment_sum(x.cpu(), offsets.cpu())
+    for _ in range(3):
+        ls.segment_sum(x, offsets)
+    torch.cuda.synchronize()
+    slept = torch.cuda.Event()
+    torch.cuda._sleep(10**9)
+    slept.record()
+    got = ls.segment_sum(x, offsets)
+    assert not slept.query()  # the call has returned, and the sleep before it still goes on
+    assert torch.equal(got.cpu(), want)
 
 
 def test_layouts_and_narrow_types(torch):

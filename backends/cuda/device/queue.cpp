@@ -209,9 +209,11 @@ lockstep_status finish(lockstep_queue* queue) {
           described, sequence, sequence);
     case fault::invalid: break;
   }
-  return failed(LOCKSTEP_INVALID_ARGUMENT,
-                "%soffsets[%llu] is negative or more than offsets[%llu]; segments must not decrease", described,
-                sequence, sequence + 1);
+  return failed(
+      LOCKSTEP_INVALID_ARGUMENT,
+      "%soffsets[%llu] is negative or more than offsets[%llu], or that is beyond src's end; segments must not "
+      "decrease, nor reach beyond src",
+      described, sequence, sequence + 1);
 }
 
 void of_description(lockstep_queue* queue, int64_t index) {

@@ -18,7 +18,7 @@ inline bool is_for_any_type(const lockstep_call& call) {
          (is_half(d.result) && (!is_half(d.dtype) || kind.of == lib::term::square)) || kind.by == lib::join::product ||
          kind.of == lib::term::truth || kind.of == lib::term::number;
 }
-// The smallest or largest of 16-bit floats: columns have kernels for them.
+// The smallest or largest of 16-bit floats: columns and rows of at most one leaf have kernels for them.
 inline bool is_narrow_extreme(const lockstep_call& call) {
   const lockstep_reduce_desc& d = call.reduce;
   const lib::reduction_kind& kind = lib::kind_of(d.reduction);

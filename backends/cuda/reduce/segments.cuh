@@ -84,7 +84,8 @@ __device__ __forceinline__ bool fold_staged(const Fold& fold, const sequences& a
   const int64_t s = first + t, past = min(first + each, all.count);
   const int64_t begin = all.offsets[min(s, past)], end = all.offsets[min(s + 1, past)];
   const int64_t left = __shfl_sync(all_lanes, begin, 0), total = __shfl_sync(all_lanes, end, 31) - left;
-  const bool fits = begin >= left && end >= begin && end - begin <= short_segment && left >= 0 && total <= most;
+  const bool fits = begin >= left && are_offsets(begin, end, all.length) && end - begin <= short_segment && left >= 0 &&
+                    total <= most;
   if (!__all_sync(all_lanes, fits)) return false;
   const T* from = static_cast<const T*>(all.src) + left;
   for (int i = t; i < total; i += 32 * ahead) {
@@ -366,8 +367,14 @@ struct by_segments : way {
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     return staged && call.reduce.count < queue.facts->processors * queue.facts->tuned.reductions.staged_segments;
   }
-  static size_t partials(const lockstep_call&) { return sizeof(segment_list) + most_slots * partial_bytes; }
-  static bool shares(const lockstep_call&) { return true; }
+  static size_t partials(const lockstep_call& call) {
+    return shares(call) ? sizeof(segment_list) + most_slots * partial_bytes : 0;
+  }
+  // Whether a segment may be too long for one warp: an array of few elements has none.
+  static bool shares(const lockstep_call& call) {
+    const int64_t length = call.reduce.length;
+    return length == 0 || length > short_leaves * order::leaf;
+  }
   template <class Fold>
   static constexpr bool takes = !narrow_extreme<Fold>;
 
@@ -376,6 +383,8 @@ struct by_segments : way {
     const sequences all = sequences_of(call);
     auto* list = static_cast<segment_list*>(call.workspace);
     lockstep_status status = LOCKSTEP_OK;
+    if constexpr (!follows<Fold>)
+      if (!shares(call)) return run_all(queue, fold, all, nullptr);
     if constexpr (is_norm<Fold>) {  // which finishes what it does not list
       Fold alone = fold;
       alone.plain = nullptr;
@@ -392,7 +401,7 @@ struct by_segments : way {
  private:
   template <class Fold>
   static lockstep_status run_all(lockstep_queue& queue, const Fold& fold, const sequences& all, segment_list* list) {
-    LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
+    if (list != nullptr) LOCKSTEP_CUDA(cudaMemsetAsync(list, 0, 2 * sizeof(unsigned), queue.stream));
     if (!staged && all.count <= queue.facts->processors * few_segments)
       return launch_soon(queue, "reduce_few_segments", reduce_few_segments<Fold>,
                          blocks_for(all.count, block_threads / 32), block_threads, 0, fold, all, queue.report, list);

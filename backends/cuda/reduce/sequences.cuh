@@ -9,6 +9,7 @@ namespace lockstep::cuda {
 
 struct sequences {
   const void* src;
+  // length: with offsets, of all of src, beyond which none may reach; 0: it is not known.
   int64_t count, length, element_stride, sequence_stride;
   const int64_t* offsets;
   // Not 0: runs of so many sequences, run_stride elements apart. Only the kernels of columns.cuh read it.
@@ -26,13 +27,18 @@ struct one_sequence {
   int64_t length;
 };
 
-// Sequence s; one whose offsets decrease is reported and taken as empty.
+// Whether a segment may be read: from element `begin` up to `end` of `length`; 0: they are not known.
+__device__ __forceinline__ bool are_offsets(int64_t begin, int64_t end, int64_t length) {
+  return begin >= 0 && end >= begin && (length == 0 || end <= length);
+}
+
+// Sequence s; one whose offsets decrease, or reach beyond src, is reported and has -1 elements.
 template <class T>
 __device__ __forceinline__ one_sequence<T> sequence_at(const sequences& all, int64_t s, report_word word) {
   const T* src = static_cast<const T*>(all.src);
   if (all.offsets == nullptr) return {src + s * all.sequence_stride, all.length};
   const int64_t begin = all.offsets[s], end = all.offsets[s + 1];
-  if (begin < 0 || end < begin) {
+  if (!are_offsets(begin, end, all.length)) {
     report(word, fault::invalid, s);
     return {src, -1};
   }

@@ -190,6 +190,8 @@ struct by_short_rows : way {
     return call.reduce.length > order::lanes ? "needs sequences of at most 128 elements" : nullptr;
   }
   template <class Fold>
+  static constexpr bool takes = !follows<Fold>;
+  template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
     const lockstep_reduce_desc& d = call.reduce;
     constexpr int V = sizeof(typename Fold::element) <= 4 ? 4 : 1;
@@ -218,6 +220,8 @@ struct by_row_pairs : way {
     if (bytes != 4) return d.length >= (bytes == 8 ? tuned.warp_row_of_8 : tuned.warp_row_of_2);
     return by_lane_rows::suits(queue, d) || (finds_extremes(d) && d.count <= tuned.few_rows * queue.facts->processors);
   }
+  template <class Fold>
+  static constexpr bool takes = !follows<Fold>;
   template <class Fold>
   static lockstep_status run(lockstep_queue& queue, const lockstep_call& call, const Fold& fold) {
     constexpr int V = neighbours_of<Fold>;

@@ -340,7 +340,7 @@ struct by_staged_rows : way {
            d.count < tuned.rows_from / d.length || pairs_are_faster(queue, d);
   }
   template <class Fold>
-  static constexpr bool takes = sizeof(typename Fold::element) <= 4 && !narrow_extreme<Fold>;
+  static constexpr bool takes = sizeof(typename Fold::element) <= 4;
 
   // Large tiles, fewer rows or tiles where that leaves processors without work.
   template <int threads, int S, int V, class Fold>

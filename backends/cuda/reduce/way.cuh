@@ -65,7 +65,7 @@ inline sequence_tasks tasks_of(const lockstep_reduce_desc& d) {
   return {static_cast<int>(task), (leaves + task - 1) / task};
 }
 
-// Only columns have kernels for extremes of 16-bit floats.
+// Columns and rows of at most one leaf have kernels for extremes of 16-bit floats.
 template <class Fold>
 constexpr bool narrow_extreme = !Fold::ordered && sizeof(typename Fold::element) == 2;
 // Whether the fold is an arg_extreme.

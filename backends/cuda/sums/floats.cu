@@ -1,5 +1,6 @@
 // floats.cu - sums of terms of floats, in double and in the fixed order.
-// Idea    a warp a leaf: thread t holds lanes 4t to 4t + 3 and loads rows of both arrays before it uses the first.
+// Idea    a warp a leaf: thread t holds lanes 4t to 4t + 3 and loads rows of both arrays before it uses the first; of
+//         few leaves a thread a lane.
 //         Which term is asked once for several rows, so that one kernel has all
 // Moves   every element of both arrays once
 // Limit   memory reads; of 16-bit elements the conversions to double
@@ -179,6 +180,27 @@ struct float_terms : float_results {
     };
     d.other != nullptr ? by(std::true_type{}, static_cast<const E*>(d.other) + at.other) : by(std::false_type{}, x);
     return sum;
+  }
+
+  template <bool two>
+  __device__ static double lane_of(const term_sums& d, const E* x, const E* y, int n) {
+    E a[order::rows], b[order::rows];
+    const int last = load_lane(x, n, a);
+    if constexpr (two) load_lane(y, n, b);
+    double lane = -0.0;
+    by_term<two>(d.kind, [&](const auto& enter) {
+#pragma unroll
+      for (int row = 0; row < order::rows; ++row)
+        if (row * order::lanes <= last) lane = enter(lane, widened(a[row]), two ? widened(b[row]) : 0.0);
+    });
+    return lane;
+  }
+  __device__ static double leaf_by_lanes(const term_sums& d, const pair_places& at, int64_t first, int n,
+                                         double (&room)[order::lanes]) {
+    const E* x = static_cast<const E*>(d.src) + at.src + first;
+    const double lane = d.other == nullptr ? lane_of<false>(d, x, nullptr, n)
+                                           : lane_of<true>(d, x, static_cast<const E*>(d.other) + at.other + first, n);
+    return sum_of_lanes(lane, room);
   }
 
   __device__ static double leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t, const double&) {

@@ -2,7 +2,8 @@
 //
 //   sums_of_short    4 or 8 threads a sequence of at most 128 elements, four quads of elements a thread
 //   sums_of_warps    a warp a sequence, leaf after leaf: many, or of lengths of their own
-//   sums_of_tasks    a block a task of 2^k leaves: few and long; the last task's block joins what mailboxes bring
+//   sums_of_tasks    a block a task of 2^k leaves: few and long; the last task's block joins what mailboxes bring. Of
+//                    very few leaves each is four warps', a thread a lane
 //   sums_of_columns  a block a leaf of neighbouring sequences (columns.cuh)
 //   sums_of_parts    a block a sequence: the tree above its tasks, where there are no mailboxes
 //
@@ -17,6 +18,8 @@
 //                    if there is one: the values of several short sequences, each of a group with Q quads a thread
 //   column<C>(d, at, n, room, means)
 //                    if there is one: a leaf of C neighbouring sequences, by a block
+//   leaf_by_lanes(d, at, first, n, room)
+//                    if there is one: a leaf's value by 128 threads, in each of them; all of a block call it
 //   blocks           per SM, which a thread's registers must leave room for; 0: any number
 //   store(d, s, value, length), store_empty(d, s)
 #pragma once
@@ -89,9 +92,9 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_warps(const
     int64_t length = d.length;
     pair_places at{s * d.sequence_stride, s * d.other_sequence_stride};
     if (d.offsets != nullptr) {
-      const int64_t begin = d.offsets[s];
-      length = d.offsets[s + 1] - begin;
-      if (begin < 0 || length < 0) {
+      const int64_t begin = d.offsets[s], end = d.offsets[s + 1];
+      length = end - begin;
+      if (!are_offsets(begin, end, d.length)) {
         if (t == 0) report(d.faults, fault::invalid, s);
         continue;
       }
@@ -122,7 +125,33 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_warps(const
   }
 }
 
+// The elements of thread l's lane of a leaf of n elements at x, all on their way at once; the leaf's last one in place
+// of those that are not there. Gives the place of the last after the lane's first.
+template <class E>
+__device__ __forceinline__ int load_lane(const E* x, int n, E (&a)[order::rows]) {
+  const int l = threadIdx.x % order::lanes, last = n - 1 - l;
+#pragma unroll
+  for (int row = 0; row < order::rows; ++row) a[row] = x[l + min(row * static_cast<int>(order::lanes), last)];
+  return last;
+}
+// The sum of a leaf's lanes, one a thread, in each of them.
+__device__ __forceinline__ double sum_of_lanes(double lane, double (&room)[order::lanes]) {
+  const int t = threadIdx.x % 32;
+  room[threadIdx.x % order::lanes] = lane;
+  __syncthreads();  // each warp reads all lanes of its leaf
+  double sum = __dadd_rn(__dadd_rn(room[t], room[t + 64]), __dadd_rn(room[t + 32], room[t + 96]));
+#pragma unroll
+  for (int mask = 16; mask >= 1; mask /= 2) sum = __dadd_rn(sum, from_xor(sum, mask));
+  __syncthreads();  // the next lanes come after these have been read
+  return sum;
+}
 template <class Fold>
+constexpr bool takes_lanes = requires(const term_sums& d, const pair_places& at, double (&room)[order::lanes]) {
+  Fold::leaf_by_lanes(d, at, 0, 1, room);
+};
+
+// lanes: a leaf is four warps'.
+template <class Fold, bool lanes>
 __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const term_sums d, const task_shares shares,
                                                                            typename Fold::partial* partials,
                                                                            mailbox* boxes) {
@@ -130,6 +159,8 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const
   constexpr int warps = sum_threads / 32;
   __shared__ P values[sum_threads];
   __shared__ P subtrees[sum_threads];
+  constexpr int groups = sum_threads / order::lanes;  // leaves at a time, if they are by lanes
+  __shared__ double room[lanes ? groups : 1][order::lanes];
   const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t leaves = order::leaves(d.length);
   // Leaves that a warp takes at a time.
@@ -140,13 +171,23 @@ __global__ __launch_bounds__(sum_threads, Fold::blocks) void sums_of_tasks(const
     const int here = leaves_here(leaves, begin, shares.leaves_a_task);
     const pair_places at{s * d.sequence_stride, s * d.other_sequence_stride};
     P mine = Fold::none();
-    for (int k = warp * run; k < here; k = next_turn(k, warps * run)) {
-      const int64_t first = (begin + k) * order::leaf, last = min(d.length, first + min(run, here - k) * order::leaf);
-      const P value = Fold::leaf(d, at, first, static_cast<int>(last - first), t, mine);
-      if constexpr (!Fold::ordered)
-        mine = value;
-      else if (t == 0)
-        values[k] = value;
+    if constexpr (lanes) {
+      const int group = threadIdx.x / order::lanes;
+      for (int k = group; k - group < here; k = next_turn(k, groups)) {
+        const int64_t first = (begin + min(k, here - 1)) * order::leaf;  // again the last one, where one is missing
+        const int n = static_cast<int>(min(d.length - first, order::leaf));
+        const P value = Fold::leaf_by_lanes(d, at, first, n, room[group]);
+        if (k < here && threadIdx.x % order::lanes == 0) values[k] = value;
+      }
+    } else {
+      for (int k = warp * run; k < here; k = next_turn(k, warps * run)) {
+        const int64_t first = (begin + k) * order::leaf, last = min(d.length, first + min(run, here - k) * order::leaf);
+        const P value = Fold::leaf(d, at, first, static_cast<int>(last - first), t, mine);
+        if constexpr (!Fold::ordered)
+          mine = value;
+        else if (t == 0)
+          values[k] = value;
+      }
     }
     if constexpr (!Fold::ordered) {
       mine = join_warp(Fold{}, mine);
@@ -209,7 +250,8 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
       return status != LOCKSTEP_OK || shares.tasks == 1 ? status : join_parts(shares.tasks);
     }
   }
-  const task_shares shares = shares_of(queue, d);
+  const bool lanes = takes_lanes<Fold> && suit_lanes(queue, d);
+  const task_shares shares = shares_of(queue, d, lanes);
   if constexpr (takes_short_rows<Fold>) {
     if (d.offsets == nullptr && d.length >= 1 && d.length <= order::lanes) {
       const int threads = d.length <= 16 ? 4 : short_quad_threads;
@@ -229,9 +271,11 @@ lockstep_status launch_sums(lockstep_queue& queue, const term_sums& d, void* wor
   const bool in_order = Fold::commutes || shares.tasks <= 32 * warps;
   const bool hands_over =
       shares.tasks > 1 && in_order && !capturing(queue) && d.count * shares.tasks * words_of<P> <= mailbox_count;
-  const lockstep_status status =
-      launch_soon(queue, "sums_of_tasks", sums_of_tasks<Fold>, grid(d.count * shares.tasks), sum_threads, 0, d, shares,
-                  partials, hands_over ? queue.mailboxes : nullptr);
+  auto kernel = sums_of_tasks<Fold, false>;
+  if constexpr (takes_lanes<Fold>)
+    if (lanes) kernel = sums_of_tasks<Fold, true>;
+  const lockstep_status status = launch_soon(queue, "sums_of_tasks", kernel, grid(d.count * shares.tasks), sum_threads,
+                                             0, d, shares, partials, hands_over ? queue.mailboxes : nullptr);
   return status != LOCKSTEP_OK || shares.tasks == 1 || hands_over ? status : join_parts(shares.tasks);
 }
 

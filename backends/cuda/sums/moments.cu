@@ -97,6 +97,32 @@ struct moments_of_elements : moment_results {
     return {static_cast<double>(n), sum, m2, equal};
   }
 
+  __device__ static partial leaf_by_lanes(const term_sums& d, const pair_places& at, int64_t first, int n,
+                                          double (&room)[order::lanes]) {
+    const E* x = static_cast<const E*>(d.src) + at.src + first;
+    E a[order::rows];
+    const int last = load_lane(x, n, a);
+    const auto sum_by = [&](const auto& enter) {
+      double lane = -0.0;
+#pragma unroll
+      for (int row = 0; row < order::rows; ++row)
+        if (row * order::lanes <= last) lane = enter(lane, widened(a[row]), 0.0);
+      return sum_of_lanes(lane, room);
+    };
+    const double sum = sum_by(plain{}), mean = __ddiv_rn(sum, static_cast<double>(n));
+    const double m2 = sum_by([mean](double acc, double y, double) { return squared_from(mean, acc, y); });
+    double equal = 0.0;
+    if constexpr (sizeof(E) == 8) {
+      const double own = x[0];
+      const bool may = order::may_all_be(own, mean);
+      if (__syncthreads_or(may)) {  // of any leaf of the block
+        const double others = sum_by([own](double acc, double y, double) { return y == own ? acc : 1.0; });
+        equal = may && !(others > 0.0) ? own : 0.0;
+      }
+    }
+    return {static_cast<double>(n), sum, m2, equal};
+  }
+
   struct squares_about : float_sum<E, false> {
     double mean;
     __device__ void take(double& acc, E x, int) const { acc = squared_from(mean, acc, widened(x)); }

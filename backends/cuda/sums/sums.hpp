@@ -50,13 +50,26 @@ struct task_shares {
   int leaves_a_task = 0;
   int64_t tasks = 0;  // of a sequence; 0: a warp each
 };
-inline task_shares shares_of(const lockstep_queue& queue, const term_sums& d) {
+// Whether a leaf is four warps', a thread a lane: elements without gaps, so few that a warp a leaf leaves SMs idle.
+// Blocks take two leaves at a time, so a shorter sequence counts as more.
+inline bool suit_lanes(const lockstep_queue& queue, const term_sums& d) {
+  constexpr int64_t leaves_a_processor = 8, least = 4;
+  return d.offsets == nullptr && d.element_stride == 1 && (d.other == nullptr || d.other_element_stride == 1) &&
+         d.length > order::lanes && d.count <= queue.facts->processors * leaves_a_processor / least &&
+         d.count * order::leaves(d.length) <= queue.facts->processors * leaves_a_processor;
+}
+inline task_shares shares_of(const lockstep_queue& queue, const term_sums& d, bool lanes = false) {
   constexpr int64_t warps_a_processor = 16;
   // A warp with several small leaves reads one while others add theirs.
   const bool small =
       is_float(d.dtype) && (d.kind == term::moments || (d.kind < term::moments && dtype_bytes(d.dtype) == 2));
   const int64_t enough_tasks = small ? 512 : 2048;
   const int64_t count = d.count, leaves = order::leaves(d.length);
+  if (lanes) {
+    int64_t task = 2;
+    while (leaves * count > task * queue.facts->processors * 2) task *= 2;
+    return {static_cast<int>(task), (leaves + task - 1) / task};
+  }
   if (d.offsets != nullptr || leaves <= 1 || count >= queue.facts->processors * warps_a_processor) return {};
   // A leaf for each warp of a block, unless that leaves SMs without a block.
   int64_t task = leaves * count >= queue.facts->processors * 16 ? sum_threads / 32 : 4;
@@ -81,8 +94,9 @@ inline task_shares column_shares(const lockstep_queue& queue, const term_sums& d
 }
 // Bytes of the tasks' partial results.
 inline size_t workspace_of_terms(const lockstep_queue& queue, const term_sums& d) {
-  const int64_t tasks = std::max(lie_side_by_side(d) ? column_shares(queue, d).tasks : 0,  // extremes are not so read
-                                 shares_of(queue, d).tasks);
+  const int64_t tasks =
+      std::max(lie_side_by_side(d) ? column_shares(queue, d).tasks : 0,  // extremes are not so read
+               std::max(shares_of(queue, d).tasks, suit_lanes(queue, d) ? shares_of(queue, d, true).tasks : 0));
   return tasks > 1 ? static_cast<size_t>(d.count * tasks) * sizeof(order::moments) : 0;
 }
 

@@ -28,8 +28,8 @@ extern "C" {
  *   5  the kinds *_BACKWARD of normalize
  *   6  given of normalize
  *   7  before of scan
- *   8  inner of normalize */
-#define LOCKSTEP_BACKEND_READS 8u
+ *   8  inner of normalize; 9: length of reduce beside offsets, 0 or what none may exceed */
+#define LOCKSTEP_BACKEND_READS 9u
 
 /* Functions of the library for a backend. Outlives the backend. */
 typedef struct lockstep_host {

@@ -186,7 +186,7 @@ enum {
   LOCKSTEP_TUNE = 16u,  /* take the variant measured to be fastest; measure now if none is remembered */
   LOCKSTEP_RETUNE = 32u /* measure now, even if a result is remembered */
 };
-
+#define LOCKSTEP_BOUNDED 128u /* reduce and square_sum: length says how many elements of src offsets may name */
 typedef struct lockstep_context_options {
   size_t size;                         /* sizeof(lockstep_context_options) */
   const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
@@ -251,8 +251,8 @@ typedef struct lockstep_options {
   size_t size;            /* sizeof(lockstep_options) */
   const char* backend;    /* NULL: the context's */
   const char* variant;    /* NULL: the context's, else the best that accepts the call */
-  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA; where a plan is made also
-                           * LOCKSTEP_TUNE, LOCKSTEP_RETUNE; where it is executed LOCKSTEP_PLACED */
+  uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA | LOCKSTEP_BOUNDED; where a
+                           * plan is made also LOCKSTEP_TUNE, LOCKSTEP_RETUNE; executed LOCKSTEP_PLACED */
   void* stream;           /* the backend's own stream type (a cudaStream_t), or LOCKSTEP_STREAM_LEGACY or
                            * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
                            * it has been waited for (lockstep_synchronize) */
@@ -532,8 +532,8 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
 /* Computes   one result for each of count sequences: element i of sequence s is
  *            src[s * sequence_stride + i * element_stride], i < length; or,
  *            where offsets is not NULL, src[(offsets[s] + i) * element_stride]
- *            with i < offsets[s+1] - offsets[s] (length is then ignored, and
- *            sequence_stride too). element_stride is 1 or more if length > 1 or offsets are given,
+ *            with i < offsets[s+1] - offsets[s] (sequence_stride is then ignored; length too, unless options.flags
+ *            has LOCKSTEP_BOUNDED, see Errors). element_stride is 1 or more if length > 1 or offsets are given,
  *            sequence_stride 0 or more if count > 1: sequences may share elements.
  * Types      lockstep_square_sum: SUM_OF_SQUARES, NORM2; lockstep_reduce: all others.
  *            Both take every dtype. The sum of BOOL is the number of true elements.
@@ -566,11 +566,11 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
  *            then holds INT64_MAX or INT64_MIN (UINT64_MAX), every other sequence
  *            has its result, and the error names the first such sequence. EMPTY likewise.
  *            INVALID_ARGUMENT (a dtype, reduction or result that do not belong
- *            together, offsets that decrease or are negative, strides too small,
- *            overlap), UNSUPPORTED (offsets in device memory with src where the
+ *            together, offsets that decrease or are negative or, with LOCKSTEP_BOUNDED, more than length, of which no
+ *            element is read; strides too small, overlap), UNSUPPORTED (offsets in device memory with src where the
  *            backend cannot reach it), and those of lockstep_transpose.
- * Asynchrony blocks unless LOCKSTEP_ASYNC; then OVERFLOW and EMPTY come from lockstep_synchronize, or from the call
- *            where the backend has computed already (the CPU does).
+ * Asynchrony blocks unless LOCKSTEP_ASYNC; then OVERFLOW, EMPTY and errors of device offsets come from
+ *            lockstep_synchronize, or from the call where the backend has computed already (the CPU does).
  * Threads    safe. Source: backends/<name>/square_sum.*, reduce.* */
 typedef struct lockstep_reduce_desc {
   size_t size; /* sizeof(lockstep_reduce_desc) */
