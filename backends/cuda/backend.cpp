@@ -66,7 +66,7 @@ extern "C" __attribute__((visibility("default"))) const lockstep_backend* lockst
                                            limit,
                                            run_slabs,
                                            nullptr,
-                                           8,
+                                           9,
                                            pin,
                                            unpin};
   return &backend;

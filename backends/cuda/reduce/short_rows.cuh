@@ -212,11 +212,12 @@ struct by_row_pairs : way {
     return call.reduce.length > order::leaf ? "needs rows of at most 2048 elements" : nullptr;
   }
   // A warp has enough to load of a row of 8-byte elements, and of a long one of 2-byte elements; so it has of few rows,
-  // for which there are warps enough.
+  // for which there are warps enough. Of extremes of 2-byte floats it is any_type that would have the row.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
     const int64_t bytes = element_bytes(d);
+    if (bytes == 2 && finds_extremes(d)) return false;
     if (bytes != 4) return d.length >= (bytes == 8 ? tuned.warp_row_of_8 : tuned.warp_row_of_2);
     return by_lane_rows::suits(queue, d) || (finds_extremes(d) && d.count <= tuned.few_rows * queue.facts->processors);
   }

@@ -336,8 +336,10 @@ struct by_staged_rows : way {
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     const reduction_tuning& tuned = queue.facts->tuned.reductions;
-    return d.sequence_stride * tuned.staged_gap > d.length * (tuned.staged_gap + 1) ||
-           d.count < tuned.rows_from / d.length || pairs_are_faster(queue, d);
+    // Short rows of 2-byte elements are fewer bytes, which their start must make up for.
+    const int64_t least = tuned.rows_from * (element_bytes(d) == 2 && d.length <= order::lanes ? 4 : 1);
+    return d.sequence_stride * tuned.staged_gap > d.length * (tuned.staged_gap + 1) || d.count < least / d.length ||
+           pairs_are_faster(queue, d);
   }
   template <class Fold>
   static constexpr bool takes = sizeof(typename Fold::element) <= 4;

@@ -51,12 +51,14 @@ struct task_shares {
   int64_t tasks = 0;  // of a sequence; 0: a warp each
 };
 // Whether a leaf is four warps', a thread a lane: elements without gaps, so few that a warp a leaf leaves SMs idle.
-// Blocks take two leaves at a time, so a shorter sequence counts as more.
+// Blocks take two leaves at a time, so a shorter sequence counts as more; of 2-byte elements a warp brings one leaf as
+// soon. The warps of a leaf meet twice for moments.
 inline bool suit_lanes(const lockstep_queue& queue, const term_sums& d) {
-  constexpr int64_t leaves_a_processor = 8, least = 4;
+  const bool moments = d.kind == term::moments;
+  const int64_t leaves = order::leaves(d.length), most = queue.facts->processors * (moments ? 4 : 8), least = 4;
   return d.offsets == nullptr && d.element_stride == 1 && (d.other == nullptr || d.other_element_stride == 1) &&
-         d.length > order::lanes && d.count <= queue.facts->processors * leaves_a_processor / least &&
-         d.count * order::leaves(d.length) <= queue.facts->processors * leaves_a_processor;
+         d.length > order::lanes && (leaves > 1 || dtype_bytes(d.dtype) > 2 || moments) &&
+         d.count <= queue.facts->processors * 2 && d.count * std::max(leaves, least) <= most;
 }
 inline task_shares shares_of(const lockstep_queue& queue, const term_sums& d, bool lanes = false) {
   constexpr int64_t warps_a_processor = 16;
