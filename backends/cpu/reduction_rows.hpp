@@ -133,10 +133,12 @@ void reduce_columns(const lockstep_queue& queue, const R& r, const sequences& q,
   int64_t blocks = q.d.count / run * blocks_a_run;
   const int level = subtree_level(chunks, blocks < most ? (most - 1) / blocks + 1 : 1);
   const int64_t subtrees = ((chunks - 1) >> level) + 1;
-  // Narrower blocks where threads would have none, as long as each is worth waking a thread.
-  const int64_t least_split = 2 * queue.tuned->reductions.grain_elements;
-  while (queue.threads > 1 && block_width > least_block && blocks * subtrees < 2 * queue.threads &&
-         q.elements() / (blocks * subtrees) >= least_split) {
+  // Narrower blocks where threads would have none, if each is worth waking a thread and a quarter of its L2 holds its
+  // share: the hardware's prefetchers also bring the columns beside it.
+  const reduction_tuning& tuned = queue.tuned->reductions;
+  const bool small = q.elements() * q.bytes <= queue.threads * tuned.has.l2 / 4;
+  while (small && queue.threads > 1 && block_width > least_block && blocks * subtrees < 2 * queue.threads &&
+         q.elements() / (blocks * subtrees) >= 2 * tuned.grain_elements) {
     block_width /= 2;
     blocks_a_run = (run - 1) / block_width + 1;
     blocks = q.d.count / run * blocks_a_run;
