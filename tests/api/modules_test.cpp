@@ -225,7 +225,7 @@ TEST_F(modules, folders_above_a_module) {
 // A program by itself, with a copy of the library that it finds by LD_LIBRARY_PATH, and a module beside the copy.
 struct beside : modules {
   const fs::path tree = fs::path(root) / ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  const fs::path lib = tree / "lib", copied = lib / "liblockstep.so.0",
+  const fs::path lib = tree / "lib", copied = lib / "liblockstep.so.1",
                  module = lib / "lockstep" / "lockstep-beside.so";
   static constexpr const char* loaded = "lockstep-beside.so refused to start: the flux capacitor is missing";
   void SetUp() override {
@@ -257,7 +257,7 @@ struct beside : modules {
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 #define EXPECT_LACKS(text, part) EXPECT_EQ((text).find(part), std::string::npos) << (text)
 
-// The loader knows the library as "./liblockstep.so.0", which means another file once the folder has changed.
+// The loader knows the library as "./liblockstep.so.1", which means another file once the folder has changed.
 TEST_F(beside, never_in_the_current_directory) {
   const fs::path here = tree / "here";
   for (const fs::path& at : {here, here / "lockstep"}) {

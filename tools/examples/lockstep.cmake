@@ -6,7 +6,7 @@ if(POLICY CMP0135)
   cmake_policy(SET CMP0135 NEW)  # an archive's files are as new as their extraction
 endif()
 set(LOCKSTEP_ADDRESS "" CACHE STRING "The repository of lockstep, or a release's archive (.tar.gz); empty: the clone that lockstep.cmake lies in")
-set(LOCKSTEP_TAG v0.1.0 CACHE STRING "Which release, branch or commit of the repository")
+set(LOCKSTEP_TAG v0.2.0 CACHE STRING "Which release, branch or commit of the repository")
 
 include(FetchContent)
 set(way GIT_REPOSITORY "${LOCKSTEP_ADDRESS}" GIT_TAG "${LOCKSTEP_TAG}")

@@ -39,11 +39,11 @@
 #include <stdint.h>
 
 #define LOCKSTEP_VERSION_MAJOR 0
-#define LOCKSTEP_VERSION_MINOR 1
+#define LOCKSTEP_VERSION_MINOR 2
 #define LOCKSTEP_VERSION_PATCH 0
-#define LOCKSTEP_VERSION "0.1.0"
+#define LOCKSTEP_VERSION "0.2.0"
 /* The number in the SONAME; it changes when a binary built before would break. */
-#define LOCKSTEP_ABI_VERSION 0
+#define LOCKSTEP_ABI_VERSION 1
 /* The order that every sum and stencil of this release follows (share/doc/lockstep/order.md). */
 #define LOCKSTEP_ORDER_1 1
 
@@ -95,7 +95,7 @@ LOCKSTEP_API const char* lockstep_last_error(void);
  * all texts of this library, control characters become '?' and bytes that are no UTF-8 are written as \xE9. */
 LOCKSTEP_API void lockstep_set_error(const char* text);
 
-/* The version of the loaded library, "0.1.0" for example. */
+/* The version of the loaded library, "0.2.0" for example. */
 LOCKSTEP_API const char* lockstep_version(void);
 
 /* ---- types ------------------------------------------------------------- */

@@ -7,7 +7,7 @@ _folder = os.path.dirname(__file__)
 def _load() -> None:
     # A wheel's library comes before another of the same name. The linker was told so, but meson-python writes the path anew, as one
     # that LD_LIBRARY_PATH comes before.
-    own = os.path.join(_folder, "liblockstep.so.0")
+    own = os.path.join(_folder, "liblockstep.so.1")
     if os.environ.get("LD_LIBRARY_PATH") and os.path.exists(own):
         import ctypes
 

@@ -82,7 +82,7 @@ class Engine(_Sized):
 @functools.cache
 def library() -> Any:
     """liblockstep_ranks: beside the liblockstep of this process, else where the loader looks."""
-    name = "liblockstep_ranks.so.0"
+    name = "liblockstep_ranks.so.1"
     here = os.path.dirname(get_library() or "")
     beside = (os.path.join(folder, name) for folder in (here, os.path.join(here, "ranks")))
     try:

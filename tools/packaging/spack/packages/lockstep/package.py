@@ -16,7 +16,7 @@ class Lockstep(MesonPackage, CudaPackage):
     license("Apache-2.0")
 
     version("main", branch="main")
-    version("0.1.0", tag="v0.1.0")
+    version("0.2.0", tag="v0.2.0")
 
     variant("tools", default=True, description="Build the program lockstep")
     variant("ranks", default=False, description="Build liblockstep_ranks (many ranks)")
