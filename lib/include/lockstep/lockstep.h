@@ -182,11 +182,12 @@ enum {
   LOCKSTEP_DEVICE_DATA = 4u, /* plans: src and dst will be device memory (guides auto) */
   LOCKSTEP_PLACED = 64u,     /* executions of plans: src and dst are memory of the plan's device, which saves two
                               * questions to its driver; without effect on the CPU. If untrue, anything may happen */
+  LOCKSTEP_BOUNDED = 128u, /* reduce and square_sum with offsets: length says how many elements of src they may name */
   /* Only when a plan is made; see "plans" below. */
   LOCKSTEP_TUNE = 16u,  /* take the variant measured to be fastest; measure now if none is remembered */
   LOCKSTEP_RETUNE = 32u /* measure now, even if a result is remembered */
 };
-#define LOCKSTEP_BOUNDED 128u /* reduce and square_sum: length says how many elements of src offsets may name */
+
 typedef struct lockstep_context_options {
   size_t size;                         /* sizeof(lockstep_context_options) */
   const char* backend;                 /* NULL: LOCKSTEP_BACKEND, else "auto"; "cpu", "cuda", "cuda:1" */
