@@ -69,13 +69,14 @@ inline double bytes_moved(const tiles& t) {
   return 2.0 * static_cast<double>(matrices_of(t) * t.rows * t.cols) * static_cast<double>(int64_t{1} << t.log2_bytes);
 }
 // Bytes moved from which dst is written by non-temporal stores. A thread finds its share of a smaller array in its own
-// L2 if calls follow each other.
-inline double streamed_from(const lockstep_queue& queue) {
+// L2, or in a part of it, if calls follow each other.
+inline double streamed_from(const lockstep_queue& queue, int64_t parts = 1) {
   const move_tuning& tuned = queue.tuned->moves;
-  return static_cast<double>(std::max(tuned.stream_bytes, queue.threads * tuned.has.l2));
+  return static_cast<double>(std::max(tuned.stream_bytes, queue.threads * tuned.has.l2 / parts));
 }
+// Transposes lose between a half of the L2s and all of them.
 inline bool beyond_caches(const lockstep_queue& queue, const tiles& t) {
-  return bytes_moved(t) >= streamed_from(queue);
+  return bytes_moved(t) >= streamed_from(queue, 2);
 }
 
 // A way to transpose, which is a row in the tables of transpose and permute.
