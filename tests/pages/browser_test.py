@@ -245,7 +245,7 @@ class Test(unittest.TestCase):
     def test_faults_are_seen(self):
         with tempfile.TemporaryDirectory() as folder:  # one file's page: the faults are found as well on a short one
             path = pathlib.Path(folder, "page.html")
-            tool("bench", "--html", path, "--from", RESULTS / "readme-h200-cold.json")
+            tool("bench", "--html", path, "--from", RESULTS / "host-pinned-h200.json")
             page = path.read_text(encoding="utf-8")
         faults = {
             "is cut": ("<main>", "<main><div class=scroll><div style='width:900px'>wide</div></div>"),

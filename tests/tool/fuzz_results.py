@@ -77,7 +77,7 @@ def fault(arguments, path):
 
 seconds, first = float(os.environ.get("LOCKSTEP_FUZZ_SECONDS", "0")), int(os.environ.get("LOCKSTEP_FUZZ_FIRST", "1"))
 begin, failures, refused, read = time.time(), 0, 0, 0
-seeds = {name: shortened(name) for name in ("readme-h200-cold.json", "ladder-h200.json", "crossover-h200.json", "probe-zen5.json")}
+seeds = {name: shortened(name) for name in ("host-pinned-h200.json", "ladder-h200.json", "crossover-h200.json", "probe-zen5.json")}
 with tempfile.TemporaryDirectory() as folder:
     path, page, good = f"{folder}/results.json", f"{folder}/page.html", f"{folder}/good.json"
     number = 0
