@@ -168,7 +168,7 @@ __global__ __launch_bounds__(vector_threads<E, P>, 1) void normalize_vectors(con
   const int first = (static_cast<int>(blockIdx.y) * seats + seat) * static_cast<int>(order::leaf);
   // Seats beyond the row's end have no elements.
   const int n = max(min(static_cast<int>(order::leaf), static_cast<int>(d.length) - first), 0);
-  // Of 64 bits: for `n == order::leaf` ptxas 13.0 takes a wrong predicate of the instruction that makes n.
+  // Compared in 64 bits: with `n == order::leaf`, code of ptxas 13.0 took rows of less than a leaf as full ones.
   const bool full = d.length - first >= order::leaf;
   const int at = s * N, step = static_cast<int>(blockDim.x) * N, left = n - at;
   const int held = leaves == 1 ? static_cast<int>(d.length) : static_cast<int>(order::leaf);  // elements of a seat
