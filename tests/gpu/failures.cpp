@@ -128,7 +128,7 @@ TEST_F(failures, a_label_beyond_its_row_is_named) {
 TEST_F(failures, an_offset_beyond_the_end_is_named) {
   context c("cuda");
   for (const int64_t each : {int64_t{3}, int64_t{20}, int64_t{300}, int64_t{60000}})
-    for (const int64_t count : {int64_t{16}, int64_t{300000}}) {  // 32 a warp where they are many
+    for (const int64_t count : {int64_t{16}, int64_t{300000}}) {  // many segments: 32 per warp
       if (count * each > int64_t{1} << 24) continue;
       const auto x = data<float>(count * each);
       buffer<float> in(c, "cuda", LOCKSTEP_DEVICE, x.size());

@@ -51,8 +51,8 @@ struct task_shares {
   int64_t tasks = 0;  // of a sequence; 0: a warp each
 };
 // Whether a leaf is four warps', a thread a lane: elements without gaps, so few that a warp a leaf leaves SMs idle.
-// Blocks take two leaves at a time, so a shorter sequence counts as more; of 2-byte elements a warp brings one leaf as
-// soon. The warps of a leaf meet twice for moments.
+// A block takes two leaves at a time, so a sequence of one leaf keeps half of it idle. For one leaf of 2-byte elements,
+// one warp is as fast as four. For moments, the warps of a leaf wait for each other twice.
 inline bool suit_lanes(const lockstep_queue& queue, const term_sums& d) {
   const bool moments = d.kind == term::moments;
   const int64_t leaves = order::leaves(d.length), most = queue.facts->processors * (moments ? 4 : 8), least = 4;
