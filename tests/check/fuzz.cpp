@@ -306,7 +306,8 @@ void draw_normalize(draws& d, drawn& c) {
       return __builtin_mul_overflow(a, b, &product) ? INT64_MAX - 1 : product;
     };
     blocks = d.size(5), block = times(n.length, rows);
-    n.count = times(blocks, rows) + (d.one_in(9) ? 1 : 0);
+    n.count = plus(times(blocks, rows), d.one_in(9) ? 1 : 0);
+    if (rows == 1) blocks = n.count;  // any count is whole blocks then
     n.src_stride = block;
     if (n.dst_stride == n.length) n.dst_stride = block;
   }
