@@ -28,7 +28,7 @@ extern "C" {
  *   5  the kinds *_BACKWARD of normalize
  *   6  given of normalize
  *   7  before of scan
- *   8  inner of normalize; 9: length of reduce beside offsets, 0 or what none may exceed */
+ *   8  inner of normalize; 9: length of reduce beside offsets, 0 or what no offset may exceed */
 #define LOCKSTEP_BACKEND_READS 9u
 
 /* Functions of the library for a backend. Outlives the backend. */
@@ -66,7 +66,7 @@ typedef struct lockstep_call {
     lockstep_normalize_desc normalize;     /* its arrays are within the queue's reach */
     lockstep_scan_desc scan;               /* begins as a lockstep_reduce_desc does */
     lockstep_sums_desc sums;               /* so does this; other is within the queue's reach */
-    lockstep_reduce_axes_desc reduce_axes; /* axes ascend; a size of the axes that go may be 0 */
+    lockstep_reduce_axes_desc reduce_axes; /* axes ascend; a reduced axis may have length 0 */
     lockstep_convert_desc convert;
     lockstep_map_desc map; /* begins as a lockstep_convert_desc does */
   };

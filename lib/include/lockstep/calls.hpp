@@ -56,7 +56,7 @@ void permute(context& c, std::span<const T> src, std::span<T> dst, std::span<con
   try_permute(c, src, dst, shape, perm, o).raise();
 }
 
-// Elements as another float type, times scale; shape and perm as for permute, or in the order they lie in.
+// Elements as another type, times scale; shape and perm as for permute, or in the order they lie in.
 template <number R, number T>
 failure try_convert(context& c, std::span<const T> src, std::span<R> dst, std::span<const std::int64_t> shape,
                     std::span<const std::int32_t> perm, double scale = 1,
@@ -378,7 +378,7 @@ struct normalize_extras {
   std::span<W> weight_gradient = {}, bias_gradient = {};  // of *_BACKWARD, one a column
 };
 // Along the middle axis of outer x cols x inner packed elements: outer * inner rows. R: T, f16, bf16 or float.
-// LOGSUMEXP and PICKED: one result a row, R also double. eps: of the kinds from SOFTMAX to PICKED the scale.
+// LOGSUMEXP and PICKED: one result per row, R also double. eps: for the kinds from SOFTMAX to PICKED the scale.
 template <floating T, floating R = T, floating W = T>
 failure try_normalize_axis(context& c, lockstep_normalization kind, std::span<const T> src,
                            std::span<std::type_identity_t<R> > dst, std::int64_t outer, std::int64_t cols,
@@ -433,7 +433,7 @@ void normalize(context& c, lockstep_normalization kind, std::span<const T> src, 
   try_normalize<T, R, W>(c, kind, src, dst, rows, cols, eps, extras, o).raise();
 }
 // Segments src[offsets[s]] .. src[offsets[s+1]], of kinds from SOFTMAX on: results at the same places of dst; LOGSUMEXP
-// and PICKED: one a segment, as of rows.
+// and PICKED: one per segment, as for rows.
 template <floating T, floating R = T>
 failure try_normalize_segments(context& c, lockstep_normalization kind, std::span<const T> src,
                                std::span<const std::int64_t> offsets, std::span<std::type_identity_t<R> > dst,

@@ -1,6 +1,6 @@
 /* lockstep.h - the C ABI (C11). Memory-bound array operations with the same
  * bits on every backend: transpose, permute, square_sum, reduce, stencil,
- * shuffle, normalize, scan, sums, reduce_axes, convert.
+ * shuffle, normalize, scan, sums, reduce_axes, convert, map.
  *
  * Conventions that hold for every call
  *   Sizes, strides and leading dimensions are int64_t, counted in elements;
@@ -73,7 +73,7 @@ typedef enum lockstep_status LOCKSTEP_INT {
   LOCKSTEP_NO_VARIANT = 4,       /* the named variant is unknown */
   LOCKSTEP_OUT_OF_MEMORY = 5,    /* host or device allocation failed; nothing was lost */
   LOCKSTEP_OVERFLOW = 6,         /* an exact integer does not fit the result; dst holds the saturated value */
-  LOCKSTEP_EMPTY = 7,            /* min, max, argmin, argmax of an empty sequence */
+  LOCKSTEP_EMPTY = 7,            /* MIN to ARGMAX, NAN_MIN or NAN_MAX of an empty sequence */
   LOCKSTEP_BACKEND_FAILED = 8,   /* the backend reported a failure; see lockstep_last_error */
   LOCKSTEP_BACKEND_LOST = 9,     /* the backend failed for the rest of the process (a sticky device error); do not
                                   * pass its device memory again. Other backends still work */
@@ -92,7 +92,7 @@ LOCKSTEP_API const char* lockstep_status_name(lockstep_status status);
  * until this thread's next lockstep call. */
 LOCKSTEP_API const char* lockstep_last_error(void);
 /* Sets that text, for libraries built on this one. It is cut between characters at 1,023 bytes; NULL means "". As in
- * all texts of this library, control characters become '?' and bytes that are no UTF-8 are written as \xE9. */
+ * all texts of this library, control characters become '?' and bytes that are not UTF-8 are written as \xE9. */
 LOCKSTEP_API void lockstep_set_error(const char* text);
 
 /* The version of the loaded library, "0.2.0" for example. */
@@ -134,10 +134,10 @@ typedef enum lockstep_dtype LOCKSTEP_INT {
   ROW(U64, 8, 'u', U64, "<u8", std::uint64_t) \
   ROW(BOOL, 1, 'b', I64, "|b1", bool)
 
-/* Bytes of one element, 0 for a value that is no dtype. */
+/* Bytes of one element, 0 for a value that is not a dtype. */
 LOCKSTEP_API size_t lockstep_dtype_bytes(lockstep_dtype dtype);
 
-/* The kind as in LOCKSTEP_DTYPES, 0 for a value that is no dtype. */
+/* The kind as in LOCKSTEP_DTYPES, 0 for a value that is not a dtype. */
 LOCKSTEP_API char lockstep_dtype_kind(lockstep_dtype dtype);
 
 typedef enum lockstep_op LOCKSTEP_INT {
@@ -156,7 +156,7 @@ typedef enum lockstep_op LOCKSTEP_INT {
   LOCKSTEP_OP_COUNT = 12
 } lockstep_op;
 
-/* "transpose", "permute", ...; NULL for a value that is no op. */
+/* "transpose", "permute", ...; NULL for a value that is not an op. */
 LOCKSTEP_API const char* lockstep_op_name(lockstep_op op);
 
 /* ---- contexts ---------------------------------------------------------- */
@@ -206,7 +206,7 @@ LOCKSTEP_API lockstep_context_options lockstep_context_defaults(void);
 
 /* Creates a context. options may be NULL. Cheap: no thread is started and no
  * device touched before the first call that needs one.
- * Errors: INVALID_ARGUMENT (context is NULL, a malformed option, an unknown flag
+ * Errors: INVALID_ARGUMENT (context is NULL, a malformed option or environment variable, an unknown flag
  * or ISA, more than 4096 threads), NO_BACKEND / NO_VARIANT (a name that is
  * unknown or cannot run here), OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_context_create(const lockstep_context_options* options,
@@ -253,7 +253,7 @@ typedef struct lockstep_options {
   const char* backend;    /* NULL: the context's */
   const char* variant;    /* NULL: the context's, else the best that accepts the call */
   uint32_t flags;         /* LOCKSTEP_ASYNC | LOCKSTEP_NO_FALLBACK | LOCKSTEP_DEVICE_DATA | LOCKSTEP_BOUNDED; where a
-                           * plan is made also LOCKSTEP_TUNE, LOCKSTEP_RETUNE; executed LOCKSTEP_PLACED */
+                           * plan is made also LOCKSTEP_TUNE, LOCKSTEP_RETUNE; where it runs LOCKSTEP_PLACED */
   void* stream;           /* the backend's own stream type (a cudaStream_t), or LOCKSTEP_STREAM_LEGACY or
                            * _PER_THREAD; NULL: one of lockstep's. It must live until an asynchronous call on
                            * it has been waited for (lockstep_synchronize) */
@@ -272,8 +272,8 @@ LOCKSTEP_API lockstep_options lockstep_options_defaults(void);
  * any other array that the call writes are then incomplete (in place, src is lost); contexts and plans can be used
  * again.
  * ask        NULL: calls are not interrupted, as at first. It may call lockstep, but not execute the plan that runs.
- * Not asked  in calls of less than 32 MiB read and written, which end soon, in rows named "ref", in measurements, and
- *            while a GPU computes.
+ * Not asked  in calls of less than 32 MiB read and written, which end soon, in variants named "ref", in measurements,
+ *            and while a GPU computes.
  * Setting    It holds for this thread's calls, on every context, until it is set again; a call that runs keeps the
  *            function that it began with. Asynchrony: the CPU computes during an asynchronous call too, and asks.
  * Errors     none. */
@@ -332,7 +332,7 @@ typedef struct lockstep_device_info {
   char detail[256]; /* one line: driver, compute capability, ISA, caches */
   int64_t memory_bytes;
   int64_t last_level_cache_bytes;
-  int32_t processors; /* multiprocessors; for the CPU, threads used */
+  int32_t processors; /* SMs; for the CPU, threads used */
   int32_t usable;
 } lockstep_device_info;
 /* A device of a usable backend ("cuda"; "cuda:1" names the same backend, and device
@@ -353,7 +353,7 @@ typedef struct lockstep_variant_info {
   const char* idea; /* one line: how it works */
   uint32_t flags;
 } lockstep_variant_info;
-/* Rows of a backend's table ("cuda" and "cuda:1" share one), best first; 0 when the backend or op has none, and where
+/* Variants of a backend ("cuda" and "cuda:1" have the same), best first; 0 when the backend or op has none, and where
  * lockstep_variant_get would give an error, which lockstep_last_error then tells.
  * Errors of lockstep_variant_get: INVALID_ARGUMENT (backend or info NULL, "auto", no such
  * op, index beyond the count), NO_BACKEND (unknown). */
@@ -404,7 +404,7 @@ typedef enum lockstep_memory LOCKSTEP_INT {
 /* Memory of a named backend ("cuda", "cuda:1", "cpu"), for callers who do not link
  * CUDA themselves. The CPU backend knows only LOCKSTEP_HOST. For 0 bytes *pointer is
  * NULL. lockstep_free takes the same kind and bytes; a NULL pointer is allowed.
- * Errors: INVALID_ARGUMENT (context, backend or the place for the pointer NULL,
+ * Errors: INVALID_ARGUMENT (context, backend or pointer NULL,
  * "auto", no such kind), NO_BACKEND, UNSUPPORTED (a kind the backend lacks),
  * OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_alloc(lockstep_context* context, const char* backend,
@@ -431,7 +431,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_copy(lockstep_context* 
  * Errors     INVALID_ARGUMENT (context, backend or pointer NULL, "auto", memory of a
  *            device, memory that is page-locked already in part or whole, that cannot be
  *            locked, or that lockstep_unpin does not know as locked), NO_BACKEND,
- *            UNSUPPORTED (a backend that has no link, as "cpu"), OUT_OF_MEMORY (more than
+ *            UNSUPPORTED (a backend without a link, such as "cpu"), OUT_OF_MEMORY (more than
  *            the system lets a process lock), BACKEND_FAILED, BACKEND_LOST.
  * Threads    safe, but not for the same memory at once. Source: backends/cuda/device/memory.cpp */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_pin(lockstep_context* context, const char* backend,
@@ -458,8 +458,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_unpin(lockstep_context*
  *            are the same. dst_batch_stride must keep dst's matrices from overlapping.
  * Errors     INVALID_ARGUMENT (NULL, misaligned or overlapping pointers,
  *            negative sizes, ld too small, element_bytes not 1/2/4/8/16, a
- *            product of sizes past 2^63-1, an unknown flag), UNSUPPORTED (a forced variant),
- *            NO_BACKEND, NO_VARIANT, OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST.
+ *            product of sizes past 2^63-1, an unknown flag), UNSUPPORTED (a forced variant), NO_BACKEND, NO_VARIANT,
+ *            OUT_OF_MEMORY, BACKEND_FAILED, BACKEND_LOST, INTERRUPTED (lockstep_set_interrupt).
  * Threads    safe. Source: backends/<name>/transpose.* */
 typedef struct lockstep_transpose_desc {
   size_t size; /* sizeof(lockstep_transpose_desc) */
@@ -525,7 +525,7 @@ typedef enum lockstep_reduction LOCKSTEP_INT {
   LOCKSTEP_ALL = 9,           /* whether no element is 0 */
   LOCKSTEP_PROD = 10,         /* the product */
   LOCKSTEP_NAN_SUM = 11,      /* SUM with +0.0 in place of each NaN */
-  LOCKSTEP_NAN_MIN = 12,      /* MIN and MAX of the elements that are no NaN; NaN if there is none */
+  LOCKSTEP_NAN_MIN = 12,      /* MIN and MAX of the elements that are not NaN; NaN if there is none */
   LOCKSTEP_NAN_MAX = 13,
   LOCKSTEP_REDUCTION_COUNT = 14
 } lockstep_reduction;
@@ -884,8 +884,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
 
 /* Computes   for every element of count sequences the reduction of all elements of
  *            its sequence up to and including it; exclusive: of those before it.
- *            With before, sequences are the ends of longer ones, from their element `first` on, of
- *            whose elements before before says all that is needed.
+ *            With before, each sequence is the rest of a longer one, from its element `first` on, and
+ *            before describes the elements that precede it.
  * Shapes     sequences are described as in lockstep_reduce_desc, by members of the
  *            same names. The result of element i of sequence s goes to
  *            dst[s * dst_sequence_stride + i * dst_element_stride], with offsets to
@@ -921,8 +921,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_normalize(lockstep_cont
  *            INT64_MIN; later sums that fit are exact again; the error names the
  *            first such sequence. INVALID_ARGUMENT (dtype, reduction and result that
  *            do not fit together, offsets that decrease or are negative, strides
- *            too small, overlap, before with offsets, first negative, no multiple of 2048 for SUM of floats,
- *            or not 0 without before), and those of lockstep_transpose.
+ *            too small, overlap, before with offsets, first negative, not a multiple of 2048 for SUM of floats, or
+ *            not 0 without before), UNSUPPORTED (device offsets, as lockstep_reduce), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/scan.* */
 typedef struct lockstep_scan_desc {
   size_t size; /* sizeof(lockstep_scan_desc) */
@@ -1010,7 +1010,7 @@ typedef enum lockstep_sums_kind LOCKSTEP_INT {
  *            result that do not fit together, other NULL if kind needs it, or given if kind
  *            does not, correction negative, or not 0 for another kind, or not a multiple of 8
  *            for DIGEST, offsets that decrease or are negative, strides too small, overlap),
- *            and those of lockstep_transpose.
+ *            UNSUPPORTED (device offsets, as lockstep_reduce), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/sums.* */
 typedef struct lockstep_sums_desc {
   size_t size; /* sizeof(lockstep_sums_desc) */
@@ -1119,7 +1119,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_reduce_axes(lockstep_co
  *            Elements of src may overlap.
  * Asynchrony blocks unless LOCKSTEP_ASYNC.
  * Empty      an axis of 0: nothing is touched, pointers may be NULL.
- * Errors     INVALID_ARGUMENT (a dtype or result that is none, a wrong rank, negative sizes,
+ * Errors     INVALID_ARGUMENT (a dtype or result that is not one, a wrong rank, negative sizes,
  *            strides too small, overlap), and those of lockstep_transpose.
  * Threads    safe. Source: backends/<name>/convert.* */
 typedef struct lockstep_convert_desc {
@@ -1136,7 +1136,7 @@ typedef struct lockstep_convert_desc {
 /* From a packed array to a packed array. shape is that of src, and axis k of dst is axis
  * perm[k] of src, as in lockstep_permute; perm NULL: axes keep their order. The
  * description has them in dst's order. A rank outside 1..8, a NULL shape, or a perm that
- * is none, gives a description that every call refuses. */
+ * is not one, gives a description that every call refuses. */
 LOCKSTEP_API lockstep_convert_desc lockstep_convert_packed(lockstep_dtype dtype, lockstep_dtype result, double scale,
                                                            int32_t rank, const int64_t* shape, const int32_t* perm);
 
@@ -1164,7 +1164,7 @@ typedef enum lockstep_function LOCKSTEP_INT {
   LOCKSTEP_FUNCTION_COUNT = 14
 } lockstep_function;
 
-/* "exp", "expm1", ...; NULL for a value that is no function. */
+/* "exp", "expm1", ...; NULL for a value that is not a function. */
 LOCKSTEP_API const char* lockstep_function_name(lockstep_function function);
 
 /* Computes   dst[i_0, i_1, ...] = function(src[i_0, i_1, ...]) * scale as result, in one pass over
@@ -1319,8 +1319,8 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_get(const lockstep
  * INVALID_ARGUMENT (plan or bytes is NULL). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes);
 
-/* Runs the plan on src and dst. options may be NULL; only LOCKSTEP_ASYNC, stream,
- * workspace and workspace_bytes are used. Errors: those of the call;
+/* Runs the plan on src and dst. options may be NULL; only LOCKSTEP_ASYNC, LOCKSTEP_PLACED,
+ * stream, workspace and workspace_bytes are used. Errors: those of the call;
  * INVALID_ARGUMENT (plan is NULL, a workspace smaller than this execution needs);
  * UNSUPPORTED (a forced variant that does not take these pointers). */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_plan_execute(lockstep_plan* plan, const void* src, void* dst,
@@ -1364,8 +1364,8 @@ typedef enum lockstep_limit LOCKSTEP_INT {
  * a backend ("cpu", "cuda:1") with this context's threads. Speeds are given as a
  * fraction of this limit. Allocates what it needs. The results of multiply-adds are
  * compared with the host's. Errors: NO_BACKEND, UNSUPPORTED (a
- * limit that the backend does not have), INVALID_ARGUMENT, OUT_OF_MEMORY,
- * BACKEND_FAILED (results differ). */
+ * limit that the backend does not have), INVALID_ARGUMENT (NULL, no such limit, an unknown flag, samples < 1, bytes
+ * < 2), OUT_OF_MEMORY, BACKEND_FAILED (results differ, too), BACKEND_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_measure_limit(lockstep_context* context, const char* backend,
                                                                        lockstep_limit limit, size_t bytes,
                                                                        uint32_t flags, int32_t samples, double* ms);

@@ -58,8 +58,8 @@ LOCKSTEP_API lockstep_comm_options lockstep_comm_defaults(void);
  * process. Each process passes a context of its own, which must outlive the
  * communicator. On success the communicator owns the engine and closes it; after a
  * failure the caller still owns it. options may be NULL.
- * Errors: INVALID_ARGUMENT (NULL, a malformed engine or option), OUT_OF_MEMORY,
- * RANK_FAILED, RANK_LOST. */
+ * Errors: INVALID_ARGUMENT (NULL, a malformed engine or option), NO_BACKEND (options.backends), UNSUPPORTED
+ * (options.data), MISMATCH (options that differ between ranks), OUT_OF_MEMORY, RANK_FAILED, RANK_LOST. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_create(lockstep_context* context,
                                                                      const lockstep_engine* engine,
                                                                      const lockstep_comm_options* options,
@@ -77,8 +77,8 @@ LOCKSTEP_API int64_t lockstep_comm_timeout(const lockstep_comm_options* options)
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_local(lockstep_context* context,
                                                                     const lockstep_comm_options* options,
                                                                     lockstep_comm** comm);
-/* One rank of an imaginary communicator: plans for any number of ranks can be made and estimated, but not executed.
- * They take no memory for data. Local. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* One rank of an imaginary communicator: plans for any number of ranks can be made and estimated; executing one is
+ * UNSUPPORTED. They take no memory for data. Local. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks,
                                                                   int32_t rank, lockstep_comm** comm);
 /* Transports between threads of this process: fills engines with one for each of
@@ -346,7 +346,7 @@ LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_normalize(lockste
  *            log2(ranks) + 1 messages; and of sums of floats the elements of the leaf that a stretch begins in, at most
  *            2,048 a sequence. If ranks share the leaves of many sequences, the array is moved to other cuts and the
  *            results back. A block on a GPU is scanned there, but for that leaf.
- * Errors     INVALID_ARGUMENT: axis is none of src, and those of lockstep_scan.
+ * Errors     INVALID_ARGUMENT: axis is not an axis of src; and those of lockstep_scan.
  * Status     OVERFLOW, the same on every rank: a sum of integers does not fit I64; the error names the first rank that
  *            found one. */
 LOCKSTEP_NODISCARD LOCKSTEP_API lockstep_status lockstep_ranks_scan(lockstep_comm* comm, const lockstep_grid* src,
