@@ -86,8 +86,8 @@ backend_name named_backend(const std::string& text, const char* argument) {
   if (is_auto) return parsed;
   parsed.entry = find_backend(name);
   if (parsed.entry == nullptr)
-    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is no known backend; known are {} (searched: {}){}", argument, text,
-         known_backends(), search_path_text(),
+    fail(LOCKSTEP_NO_BACKEND, "{} is \"{}\", which is not a known backend; known are {} (searched: {}){}", argument,
+         text, known_backends(), search_path_text(),
          name == "cuda" ? "; the CUDA module is built with meson -Dcuda=enabled, which needs nvcc 12.0 or later" : "");
   return parsed;
 }

@@ -42,7 +42,7 @@ void bound_offsets(prepared_call& prepared, const lockstep_options& options) {
   call.reduce.length = prepared.src_elements;
   if (prepared.reads >= 9) return;
   prepared.reads = 9;
-  prepared.needs = "segments of an array whose end is known";
+  prepared.needs = "offsets with LOCKSTEP_BOUNDED";
 }
 
 void resolve_offsets(lockstep_context* context, prepared_call& prepared) {
@@ -69,7 +69,7 @@ void read_offsets(prepared_call& prepared) {
   if (offsets[0] < 0) fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[0] is {}; give 0 or more", offsets[0]);
   for (int64_t s = 0; s < count; ++s)
     if (offsets[s + 1] < offsets[s])
-      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; segments must not decrease", s + 1,
+      fail(LOCKSTEP_INVALID_ARGUMENT, "offsets[{}] is {}, less than offsets[{}], {}; offsets must not decrease", s + 1,
            offsets[s + 1], s, offsets[s]);
   const int64_t elements = offsets[count];
   if (prepared.bounded && elements > prepared.src_elements)

@@ -241,8 +241,8 @@ lockstep_status lockstep_plan_get(const lockstep_plan* plan, lockstep_run_info* 
 }
 lockstep_status lockstep_plan_workspace(const lockstep_plan* plan, size_t* bytes) {
   return guarded([&] {
-    if (plan == nullptr || bytes == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "{} is NULL", plan == nullptr ? "plan" : "bytes");
+    if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; create one with lockstep_plan_*");
+    if (bytes == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is NULL; pass the address of a size_t");
     *bytes = plan->workspace_bytes();
   });
 }

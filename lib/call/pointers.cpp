@@ -22,7 +22,8 @@ void check_one(const char* name, const void* pointer, size_t span, size_t alignm
          "{} is {}, which is not aligned to its {}-byte elements; shift it to a multiple of {}", name, pointer,
          alignment, alignment);
   if (reinterpret_cast<uintptr_t>(pointer) > UINTPTR_MAX - span)
-    fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {} and {} bytes are needed there, beyond the address space", name, pointer,
+    fail(LOCKSTEP_INVALID_ARGUMENT,
+         "{} is {} and {} bytes are needed there, beyond the address space; pass memory of that size", name, pointer,
          span);
 }
 

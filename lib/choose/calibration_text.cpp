@@ -51,7 +51,7 @@ class reader {
     const auto words = words_of(text);
     if (++number_ == 1) return first(words);
     if (words.empty() || words[0].front() == '#') return;
-    if (ended_) refuse("something stands behind the end");
+    if (ended_) refuse("there is text after the end");
     if (words.size() == 1 && words[0] == "end") ended_ = true;
     if (ended_) return;
     if (words[0] == "device" && words.size() > 2) return device(std::string(words[1]), text);
@@ -90,7 +90,7 @@ class reader {
   }
 
   void first(const std::vector<std::string_view>& words) const {
-    if (words.size() != 2 || words[0] != "lockstep-calibration") refuse("this is no calibration file");
+    if (words.size() != 2 || words[0] != "lockstep-calibration") refuse("this is not a calibration file");
     if (words[1] != "3") refuse("version {}; this library reads version 3", words[1].substr(0, 20));
   }
 
@@ -116,7 +116,7 @@ class reader {
     const std::string backend(words[1]);
     if (!named_[backend]) refuse("times of {} without a line that names its device", backend.substr(0, 40));
     const int work = index_of(cost::work_names, words[3]);
-    if (work == cost::works) refuse("\"{}\" is no kind of work", words[3].substr(0, 40));
+    if (work == cost::works) refuse("\"{}\" is not a kind of work", words[3].substr(0, 40));
     cost::curve& curve = curves_of(backend, words[2])[static_cast<size_t>(work)];
     if (curve.front() != 0) refuse("the same times twice");
     for (size_t k = 0; k < curve.size(); ++k)
@@ -128,12 +128,12 @@ class reader {
     if (backend == "cpu") {
       int threads = 0;
       if (!number(which, threads) || threads < 1 || threads > 4096)
-        refuse("\"{}\" is no thread count", which.substr(0, 40));
+        refuse("\"{}\" is not a thread count", which.substr(0, 40));
       return cpu_[threads];
     }
     const int place = index_of(cost::place_names, which);
     if (place == cost::places)
-      refuse("\"{}\" is no place; use {}", which.substr(0, 40), joined(cost::place_names, ", "));
+      refuse("\"{}\" is not a place; use {}", which.substr(0, 40), joined(cost::place_names, ", "));
     return devices_[backend][static_cast<size_t>(place)];
   }
 

@@ -44,11 +44,11 @@ struct line_reader {
   void line(std::string_view text) {
     if (++number == 1) {
       if (text.substr(0, first_line.size() - 1) != first_line.substr(0, first_line.size() - 1))
-        refuse("this is no file of tuned choices");
+        refuse("this is not a file of tuned choices");
       if (text != first_line) refuse("\"{}\"; this library reads version 1", text.substr(0, 40));
       return;
     }
-    if (ended) refuse("something stands behind the end");
+    if (ended) refuse("there is text after the end");
     if (text == "end") {
       ended = true;
       return;
@@ -57,7 +57,7 @@ struct line_reader {
     tuned_choice c;
     if (p.size() != 10 || p[0] != "choice" || std::any_of(p.begin(), p.end(), [](auto part) { return part.empty(); }))
       refuse("\"{}\" is not understood", text.substr(0, 60));
-    if (!read_time(p[7], c.us) || !read_time(p[9], c.beside_us)) refuse("\"{}\" is no time", p[7].substr(0, 40));
+    if (!read_time(p[7], c.us) || !read_time(p[9], c.beside_us)) refuse("\"{}\" is not a time", p[7].substr(0, 40));
     if (entries.size() == most_entries) refuse("more than {} entries", most_entries);
     c.row = p[6], c.beside = p[8];
     entries.emplace_back(
@@ -152,7 +152,7 @@ std::string remembered_choices::keep(const tuned_key& key, const tuned_choice& c
   // A module's names of devices and rows may hold characters that would break the file's lines.
   for (const std::string* part : {&key.backend, &key.device, &choice.row, &choice.beside})
     if (part->empty() || part->find_first_of("\t\n") != std::string::npos)
-      return format_text("\"{}\" is no name for a file of lines", shown(*part));
+      return format_text("\"{}\" cannot stand in a file of lines", shown(*part));
   try {
     const kept_folder folder(path_);
     std::vector<tuned_entry> entries;

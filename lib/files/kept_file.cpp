@@ -73,7 +73,7 @@ std::string read_kept(const std::string& path, size_t most_bytes) {
   const descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat s {};
   if (file.fd < 0 || fstat(file.fd, &s) != 0) fail(LOCKSTEP_INTERNAL, "it cannot be opened: {}", std::strerror(errno));
-  if (!S_ISREG(s.st_mode)) fail(LOCKSTEP_INTERNAL, "it is no regular file");
+  if (!S_ISREG(s.st_mode)) fail(LOCKSTEP_INTERNAL, "it is not a regular file");
   std::string text(most_bytes + 1, '\0');
   size_t have = 0;
   for (ssize_t n = 1; n > 0 && have < text.size(); have += static_cast<size_t>(n)) {
@@ -90,7 +90,7 @@ kept_folder::kept_folder(const std::string& path) : path_(path), lock_(open_fold
   for (int i = 0; flock(lock_.fd, LOCK_EX | LOCK_NB) != 0; ++i) {
     if (errno != EWOULDBLOCK && errno != EINTR)
       fail(LOCKSTEP_INTERNAL, "its folder cannot be locked: {}", std::strerror(errno));
-    if (i == tries) fail(LOCKSTEP_INTERNAL, "another process holds its folder for too long");
+    if (i == tries) fail(LOCKSTEP_INTERNAL, "another process has locked its folder for too long");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

@@ -61,7 +61,7 @@ namespace {
 // These texts are given to callers as they are, who show them on terminals.
 void require_printable(const char* text, const std::string& path) {
   if (shown(text) != text)
-    fail(LOCKSTEP_NO_BACKEND, "{}: its text \"{}\" has control characters or is no UTF-8", path, shown(text));
+    fail(LOCKSTEP_NO_BACKEND, "{}: its text \"{}\" has control characters or is not UTF-8", path, shown(text));
 }
 
 // Checks every pointer that a call would use without a test.
@@ -144,7 +144,7 @@ const lockstep_backend* load_module(const std::string& path, const lockstep_grou
   if (handle == nullptr) fail(LOCKSTEP_NO_BACKEND, "{}", why);
   const auto entry = reinterpret_cast<lockstep_backend_entry_fn>(dlsym(handle, LOCKSTEP_BACKEND_ENTRY));
   if (entry == nullptr)
-    fail(LOCKSTEP_NO_BACKEND, "{} does not export " LOCKSTEP_BACKEND_ENTRY "; it is no lockstep backend", path);
+    fail(LOCKSTEP_NO_BACKEND, "{} does not export " LOCKSTEP_BACKEND_ENTRY "; it is not a lockstep backend", path);
   clear_error();
   const lockstep_backend* backend = entry(&host);
   if (backend == nullptr)

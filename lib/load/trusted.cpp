@@ -63,31 +63,31 @@ std::string broken_tables(const file& f, const std::vector<Elf64_Phdr>& segments
     ends = e.d_tag == DT_NULL;
     if (ends) break;
     if (e.d_tag > 0 && e.d_tag < DT_NUM) value[e.d_tag] = e.d_un.d_val;
-    if (e.d_tag == DT_GNU_HASH && room(e.d_un.d_ptr) < 16) return "has a malformed table of names";
+    if (e.d_tag == DT_GNU_HASH && room(e.d_un.d_ptr) < 16) return "has a malformed hash table of symbols";
   }
   if (!ends || room(dynamic->p_vaddr) < dynamic->p_filesz) return "has a malformed dynamic section";
   const struct {
     int at, size, entry;
     uint64_t entry_bytes;
     const char* what;
-  } tables[] = {{DT_STRTAB, DT_STRSZ, 0, 0, "table of strings"},
-                {DT_RELA, DT_RELASZ, DT_RELAENT, sizeof(Elf64_Rela), "table of relocations"},
-                {DT_JMPREL, DT_PLTRELSZ, 0, 0, "table of calls"},
-                {DT_INIT_ARRAY, DT_INIT_ARRAYSZ, 0, 0, "table of what runs first"},
-                {DT_FINI_ARRAY, DT_FINI_ARRAYSZ, 0, 0, "table of what runs last"}};
+  } tables[] = {{DT_STRTAB, DT_STRSZ, 0, 0, "string table"},
+                {DT_RELA, DT_RELASZ, DT_RELAENT, sizeof(Elf64_Rela), "relocation table"},
+                {DT_JMPREL, DT_PLTRELSZ, 0, 0, "relocation table of the PLT"},
+                {DT_INIT_ARRAY, DT_INIT_ARRAYSZ, 0, 0, "array of initializers"},
+                {DT_FINI_ARRAY, DT_FINI_ARRAYSZ, 0, 0, "array of finalizers"}};
   for (const auto& t : tables) {
     if (value[t.size] != 0 && room(value[t.at]) < value[t.size]) return format_text("has a malformed {}", t.what);
     if (t.entry != 0 && value[t.size] != 0 && value[t.entry] != t.entry_bytes)
       return format_text("has a malformed {}", t.what);
   }
   if (value[DT_SYMENT] != sizeof(Elf64_Sym) || room(value[DT_SYMTAB]) < sizeof(Elf64_Sym) || value[DT_STRSZ] == 0)
-    return "has a malformed table of symbols";
+    return "has a malformed symbol table";
   for (const int code : {DT_INIT, DT_FINI})
     if (value[code] != 0 && room(value[code]) == 0) return "has a malformed dynamic section";
   for (const Elf64_Dyn& e : entries) {
     if (e.d_tag == DT_NULL) break;
     if ((e.d_tag == DT_NEEDED || e.d_tag == DT_SONAME || e.d_tag == DT_RUNPATH) && e.d_un.d_val >= value[DT_STRSZ])
-      return "has a malformed table of strings";
+      return "has a malformed string table";
   }
   return "";
 }
@@ -96,8 +96,8 @@ std::string broken_tables(const file& f, const std::vector<Elf64_Phdr>& segments
 std::string broken_elf(const file& f, uint64_t size) {
   Elf64_Ehdr header{};
   if (!f.read_at(&header, sizeof header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return format_text("is no ELF file ({} bytes)", size);
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) return "is no 64-bit shared object";
+    return format_text("is not an ELF file ({} bytes)", size);
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) return "is not a 64-bit shared object";
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return "has a malformed ELF header";
   std::vector<Elf64_Phdr> segments;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
@@ -222,7 +222,7 @@ void* open_trusted(const std::string& path, std::string& why) {
     return nullptr;
   }
   // Reading a FIFO or a device may wait for ever.
-  why = !S_ISREG(s.st_mode) ? "is no ELF file" : untrusted(path);
+  why = !S_ISREG(s.st_mode) ? "is not an ELF file" : untrusted(path);
   if (S_ISREG(s.st_mode) && why.empty()) why = untrusted(s, false);
   if (S_ISREG(s.st_mode) && !why.empty()) why = "is not trusted: " + why;
   if (why.empty()) why = broken_elf(f, static_cast<uint64_t>(s.st_size));

@@ -137,7 +137,7 @@ void prepare_normalize(prepared_call& prepared) {
          static_cast<const void*>(d.sum));
   if (d.given != nullptr && d.residual != nullptr)
     fail(LOCKSTEP_INVALID_ARGUMENT,
-         "residual is {}, but given has the statistics of sums that are made before; set it "
+         "residual is {}, but given has the statistics of rows that include it already; add it to src and set it "
          "to NULL",
          d.residual);
   require_nonnegative("count", d.count);

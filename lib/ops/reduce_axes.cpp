@@ -8,7 +8,7 @@
 namespace lockstep::lib {
 namespace {
 
-// Sorts the axes that go; mask: a bit each.
+// Sorts the reduced axes; mask: a bit each.
 unsigned require_axes(lockstep_reduce_axes_desc& d) {
   if (d.rank < 1 || d.rank > LOCKSTEP_MAX_RANK)
     fail(LOCKSTEP_INVALID_ARGUMENT, "rank is {}; use 1 to {}", d.rank, LOCKSTEP_MAX_RANK);
@@ -48,8 +48,8 @@ void prepare_reduce_axes(prepared_call& prepared) {
     return std::find(sizes, sizes + count, 0) != sizes + count;
   };
   if (!has_zero(d.shape, d.rank)) (void)product("the product of shape", d.rank, d.shape);
-  const int64_t count = has_zero(kept, stay) ? 0 : product("the product of shape over the axes that stay", stay, kept);
-  const int64_t length = has_zero(gone, go) ? 0 : product("the product of shape over the axes that go", go, gone);
+  const int64_t count = has_zero(kept, stay) ? 0 : product("the product of shape over the kept axes", stay, kept);
+  const int64_t length = has_zero(gone, go) ? 0 : product("the product of shape over the reduced axes", go, gone);
   // Types and results are those of the rows of a packed array.
   prepared_call rows;
   rows.call.op = kind_of(d.reduction).op;

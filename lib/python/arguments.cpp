@@ -209,7 +209,7 @@ bool read_settings(state& s, lockstep_op op, values& v, settings& to) {
 
 bool may_copy(const settings& set, const char* name, const char* why) {
   if (set.copy) return true;
-  PyErr_Format(PyExc_BufferError, "copy is False, but %s %s; give a packed array, or leave copy= away", name, why);
+  PyErr_Format(PyExc_BufferError, "copy is False, but %s %s; give a packed array, or omit copy=", name, why);
   return false;
 }
 

@@ -234,7 +234,7 @@ bool warn_of_meaning(const operation& o, const prepared& p, Py_ssize_t positiona
   const int rank = p.x.direct.rank;
   if (o.what == task::transpose && rank > 2 && !p.v[kw_axes] && std::strcmp(o.name, "transpose") == 0)
     text =
-        "transpose of three axes or more exchanges the last two, where numpy.transpose reverses all; say "
+        "transpose of three axes or more exchanges the last two, where numpy.transpose reverses all; use "
         "matrix_transpose, or name the axes";
   else if (std::strcmp(o.name, "norm") == 0 && positional > 1 && p.v[kw_axis] && rank > 1)
     text =
@@ -242,7 +242,7 @@ bool warn_of_meaning(const operation& o, const prepared& p, Py_ssize_t positiona
         "the 1-norm";
   else if (std::strcmp(o.name, "dot") == 0 && rank == 2 && !p.v[kw_axis] && p.other && p.other->y.direct.rank == 2)
     text =
-        "dot of two matrices sums all products of their elements, where numpy.dot multiplies matrices; say vdot, or "
+        "dot of two matrices sums all products of their elements, where numpy.dot multiplies matrices; use vdot, or "
         "axis=(0, 1), or multiply by x @ y";
   return !text || PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0;
 }

@@ -157,15 +157,15 @@ PyObject* context_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_c
 PyMethodDef methods[] = {{"close", context_close, METH_NOARGS,
                           "close($self, /)\n--\n\nDestroy the context once no call runs on it any more."},
                          {"synchronize", context_synchronize, METH_NOARGS,
-                          "synchronize($self, /)\n--\n\nWait for this context's queued calls, and raise what the first "
-                          "that failed has to say."},
+                          "synchronize($self, /)\n--\n\nWait for this context's queued calls, and raise the first "
+                          "failure."},
                          {"set_backend", context_set_backend, METH_O,
                           "set_backend($self, name, /)\n--\n\nBind the context to another backend: \"auto\", \"cpu\", "
                           "\"cuda\" or \"cuda:1\"."},
                          {"release_stream", context_release_stream, METH_VARARGS,
                           "release_stream($self, backend, stream, /)\n--\n\nGive back what the context keeps for a "
                           "caller's stream, before the stream "
-                          "goes."},
+                          "is destroyed."},
                          {"_use", context_use, METH_NOARGS, nullptr},
                          {"_model", context_model, METH_NOARGS, nullptr},
                          {"_tuning", context_tuning, METH_NOARGS, nullptr},

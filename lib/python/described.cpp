@@ -11,8 +11,9 @@ namespace lockstep::python {
 namespace {
 
 bool refuse(state& s, const char* name, const char* what, int64_t value) {
-  return raise(s, LOCKSTEP_INVALID_ARGUMENT, "%s describes itself with %s %lld, which cannot be; its producer is wrong",
-               name, what, static_cast<long long>(value)),
+  return raise(s, LOCKSTEP_INVALID_ARGUMENT,
+               "%s describes itself with %s %lld, which is impossible; its producer is wrong", name, what,
+               static_cast<long long>(value)),
          false;
 }
 
@@ -189,7 +190,7 @@ bool import_capsule(state& s, PyObject* capsule, const char* name, array& in) {
   }
   if (!PyCapsule_IsValid(capsule, "dltensor"))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
-                 "%s.__dlpack__() gave %R, which is no capsule of DLPack, or one that was taken before; its producer "
+                 "%s.__dlpack__() gave %R, which is not a capsule of DLPack, or was taken before; its producer "
                  "is wrong",
                  name, capsule),
            false;

@@ -69,8 +69,8 @@ namespace lockstep::python {
   "    Segments are cut from its first axis, and are reduced along it. Floats of 16, 32 or 64 bits, integers or bool.\n" \
   "offsets : array of integers, or a list\n" \
   "    One more than the number of segments: segment s holds ``x[offsets[s]:offsets[s + 1]]``. They must not decrease. If they\n" \
-  "    are on a device, it compares them with the end of `x`, and wrong ones are an error as an overflow is: of this call with\n" \
-  "    ``check=True``, else of `synchronize`. Where `x` has several axes all of them are read back, which waits for them.\n" \
+  "    are on a device, the device checks them, and wrong ones raise an error where an overflow does: in this call with\n" \
+  "    ``check=True``, else in `synchronize`. If `x` has several axes, they are read back, which waits for them.\n" \
   arguments DOC_OTHERS \
   "Returns\n-------\narray\n" \
   "    One result per segment, of the shape of the other axes, with the bits of `" name "` of that slice alone.\n" \

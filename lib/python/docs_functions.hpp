@@ -13,14 +13,14 @@ namespace lockstep::python {
   "dtype : dtype, optional\n" \
   "    \"float16\", \"bfloat16\" or \"float32\"; by default that of `x`.\n" \
   "scale : float, default 1.0\n" \
-  "    What the value is multiplied with before it is rounded.\n" \
+  "    Factor of the value, applied before it is rounded.\n" \
   "times : array, optional\n" \
   "    Of the shape and dtype of `x`; each value is multiplied by its element: ``silu(x, times=y)`` is a gated unit.\n"
 #define DOC_RETURNED \
   "Returns\n" \
   "-------\n" \
   "array\n" \
-  "    Packed, of the kind of `x`; with ``out=x`` in place.\n" \
+  "    Packed, the array type of `x`; ``out=x`` computes in place.\n" \
   "\n" \
   "Notes\n" \
   "-----\n" \
@@ -40,7 +40,7 @@ array([1.        , 2.7182817 , 0.36787945], dtype=float32)
 )doc",
 
 "expm1(x, dtype=None, *, scale=1.0, times=None, "
-DOC_SIGNATURE R"doc(e to the power of each element, less 1, exact near 0 too.
+DOC_SIGNATURE R"doc(e to the power of each element, minus 1; accurate near 0 too.
 
 )doc" DOC_EACH DOC_OTHERS DOC_RETURNED R"doc(>>> ls.expm1(np.array([0, 1e-08, 1], "f4"))
 array([0.0000000e+00, 9.9999999e-09, 1.7182819e+00], dtype=float32)
@@ -54,7 +54,7 @@ array([0.       , 0.6931472, 2.3025851], dtype=float32)
 )doc",
 
 "log1p(x, dtype=None, *, scale=1.0, times=None, "
-DOC_SIGNATURE R"doc(The natural logarithm of 1 and each element, exact near 0 too.
+DOC_SIGNATURE R"doc(The natural logarithm of 1 plus each element; accurate near 0 too.
 
 )doc" DOC_EACH DOC_OTHERS DOC_RETURNED R"doc(>>> ls.log1p(np.array([0, 1e-08, 1], "f4"))
 array([0.000000e+00, 1.000000e-08, 6.931472e-01], dtype=float32)

@@ -241,7 +241,7 @@ array
 
 Notes
 -----
-As of `softmax`, but elements of -inf give -inf. `picked` gives one element of each row alone.
+As for `softmax`, but elements of -inf give -inf. `picked` gives one element of each row alone.
 
 Examples
 --------

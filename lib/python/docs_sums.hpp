@@ -10,7 +10,7 @@ namespace lockstep::python {
   "x : array\n" \
   "    Floats of 16, 32 or 64 bits, integers or bool.\n" \
   "y : array\n" \
-  "    The dtype of `x`, and its shape; or the shape of the reduced axes, which is then used for every result.\n" \
+  "    The dtype of `x`, and its shape; or the shape of the reduced axes, so that every result has the same `y`.\n" \
   "axis : int or tuple of int, optional\n" \
   "    Axes to reduce; all by default.\n"
 #define DOC_SUMS_NOTES \
@@ -106,7 +106,8 @@ Parameters
 ----------
 )doc" DOC_MOMENTS DOC_MOMENTS_DTYPE DOC_KEEPDIMS DOC_WHERE DOC_OTHERS DOC_SUMS_RETURN R"doc(Notes
 -----
-Sum and quotient are doubles, and rounded to the result's dtype once. The mean of no elements is NaN.
+Sum and quotient are doubles; the quotient is rounded to the result's dtype once. The mean of equal float64 elements is
+that element, the mean of no elements NaN.
 )doc" DOC_SUMS_NOTES R"doc(Examples
 --------
 >>> ls.mean(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=1)

@@ -230,10 +230,11 @@ void lockstep_comm::check(int32_t process, const void* message, size_t received_
   header head;
   const std::string from = name_of(process);
   if (received_bytes < sizeof head)
-    close(LOCKSTEP_RANK_LOST, format_text("{} bytes arrived from {}, fewer than a message has", received_bytes, from));
+    close(LOCKSTEP_RANK_LOST,
+          format_text("{} bytes arrived from {}, fewer than the header of a message", received_bytes, from));
   std::memcpy(&head, message, sizeof head);
   if (head.magic != magic)
-    close(LOCKSTEP_RANK_LOST, format_text("what arrived from {} is no message of this library", from));
+    close(LOCKSTEP_RANK_LOST, format_text("what arrived from {} is not a message of this library", from));
   const char* text = static_cast<const char*>(message) + sizeof head;
   const size_t text_length = strnlen(text, received_bytes - sizeof head);
   if (head.what >> 56 == static_cast<uint64_t>(kind::closing))

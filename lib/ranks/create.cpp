@@ -155,7 +155,7 @@ extern "C" {
 lockstep_status lockstep_comm_create(lockstep_context* context, const lockstep_engine* engine,
                                      const lockstep_comm_options* options, lockstep_comm** comm) {
   return lib::guarded([&] {
-    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the place for the communicator");
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the address of a lockstep_comm*");
     *comm = nullptr;
     if (engine == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "engine is NULL; pass a transport");
     *comm = create(context, lib::sized(engine, lockstep_engine{}, "engine"), options, nullptr);
@@ -189,7 +189,7 @@ lockstep_status lockstep_comm_local(lockstep_context* context, const lockstep_co
 
 lockstep_status lockstep_comm_dry(lockstep_context* context, int32_t ranks, int32_t rank, lockstep_comm** comm) {
   return lib::guarded([&] {
-    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the place for the communicator");
+    if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass the address of a lockstep_comm*");
     *comm = nullptr;
     lib::require_context(context);
     if (ranks < 1 || ranks > 1 << 20) fail(LOCKSTEP_INVALID_ARGUMENT, "ranks is {}; give 1 to 1048576", ranks);

@@ -189,8 +189,8 @@ void permute_plan::place(execution& x, const lockstep_part* src_parts, const loc
       const auto from = reinterpret_cast<uintptr_t>(a.data), to = reinterpret_cast<uintptr_t>(b.data);
       if (from < to ? to - from >= spans(a, src.of(rank)) : from - to >= spans(b, dst.of(rank))) return;
       fail(LOCKSTEP_INVALID_ARGUMENT,
-           "src[{}] ({}, {} bytes) and dst[{}] ({}, {} bytes) overlap; give dst memory of its own, or the same first "
-           "element: in place",
+           "src[{}] ({}, {} bytes) and dst[{}] ({}, {} bytes) overlap; give dst memory of its own, or let it begin "
+           "where src does, which is in place",
            s, static_cast<void*>(a.data), spans(a, src.of(rank)), s, static_cast<void*>(b.data),
            spans(b, dst.of(rank)));
     });
@@ -306,7 +306,7 @@ extern "C" lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const loc
     p.dst = read_grid(dst, "dst", comm->ranks());
     p.dst.describe(d, "dst");
     if (perm == nullptr)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "perm is NULL; pass the order of the axes, 0, 1, ... for as it is");
+      fail(LOCKSTEP_INVALID_ARGUMENT, "perm is NULL; pass the order of the axes; 0, 1, ... keeps it");
     uint32_t seen = 0;
     for (int k = 0; k < p.src.rank; ++k) {
       const int32_t axis = p.perm[static_cast<size_t>(k)] = perm[k];

@@ -117,7 +117,7 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     comm->progress(true);  // queued executions come first
     comm->require_open();
     try {
-      if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the place for the plan");
+      if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_ranks_plan*");
       const lockstep_options o = read_options(options);
       build(*plan, d);
       if (o.workspace == nullptr && plan->memory.bytes() != 0)
@@ -259,7 +259,9 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
     lockstep_comm& comm = *plan->comm;
     comm.require_open();
-    if (comm.dry) fail(LOCKSTEP_UNSUPPORTED, "the plan's communicator is a dry one; make one of ranks that are there");
+    if (comm.dry)
+      fail(LOCKSTEP_UNSUPPORTED,
+           "the plan's communicator is lockstep_comm_dry's, whose plans are only estimated; make a real one");
     const auto x = std::make_shared<execution>(*plan);
     x->number = ++plan->executions;  // counted even if it fails, so that all ranks have the same number
     lockstep_options o = lockstep_options_defaults();
@@ -282,7 +284,7 @@ lockstep_status lockstep_ranks_execute(lockstep_ranks_plan* plan, const lockstep
 lockstep_status lockstep_ranks_test(lockstep_ranks_plan* plan, int32_t* done) {
   return lib::guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
-    if (done == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "done is NULL; pass the place for the answer");
+    if (done == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "done is NULL; pass the address of an int32_t");
     *done = 0;
     plan->comm->progress(false);
     if (queued(*plan)) return;
@@ -325,7 +327,7 @@ lockstep_status lockstep_ranks_refuse(lockstep_comm* comm, const char* why) {
 lockstep_status lockstep_ranks_workspace(const lockstep_ranks_plan* plan, size_t* bytes) {
   return lib::guarded([&] {
     if (plan == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass a plan");
-    if (bytes == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is NULL; pass the place for the number");
+    if (bytes == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "bytes is NULL; pass the address of a size_t");
     *bytes = plan->memory.bytes();
   });
 }

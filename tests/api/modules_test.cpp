@@ -155,12 +155,12 @@ TEST_F(modules, failing_init) { expect_reason("noinit", "the flux capacitor is m
 TEST_F(modules, no_device) { expect_reason("nodevice", "found no device"); }
 TEST_F(modules, truncated) { expect_reason("truncated", "is truncated"); }
 TEST_F(modules, truncated_within_headers) { expect_reason("stub", "is truncated"); }
-TEST_F(modules, not_elf) { expect_reason("text", "is no ELF file"); }
-TEST_F(modules, empty_file) { expect_reason("empty", "is no ELF file (0 bytes)"); }
+TEST_F(modules, not_elf) { expect_reason("text", "is not an ELF file"); }
+TEST_F(modules, empty_file) { expect_reason("empty", "is not an ELF file (0 bytes)"); }
 TEST_F(modules, writable_file) { expect_reason("writable", "anybody may write to it"); }
-TEST_F(modules, a_folder_with_a_module_name) { expect_reason("folder", "no ELF file"); }
+TEST_F(modules, a_folder_with_a_module_name) { expect_reason("folder", "not an ELF file"); }
 
-TEST_F(modules, a_pipe) { expect_reason("pipe", "is no ELF file"); }
+TEST_F(modules, a_pipe) { expect_reason("pipe", "is not an ELF file"); }
 TEST_F(modules, null_member) { expect_reason("nomember", "its copy is NULL"); }
 TEST_F(modules, null_tables) { expect_reason("notables", "its tables is NULL"); }
 TEST_F(modules, rows_at_null) { expect_reason("norows", "transpose has 3 rows at NULL"); }

@@ -167,7 +167,7 @@ TEST_F(Abi, WhatThereIs) {
           {"index is 1000", "shuffle"});
   refused("op", lockstep_variant_get("cpu", static_cast<lockstep_op>(-1), 0, &variant), invalid, {"op is -1"});
   EXPECT_EQ(lockstep_variant_count("abacus", LOCKSTEP_REDUCE), 0);
-  EXPECT_NE(std::string(lockstep_last_error()).find("\"abacus\", which is no known backend; known are auto"),
+  EXPECT_NE(std::string(lockstep_last_error()).find("\"abacus\", which is not a known backend; known are auto"),
             std::string::npos)
       << lockstep_last_error();
   for (const char* name : {"cpu:", "cpu:x", "cpu:-1", "auto:0"}) {

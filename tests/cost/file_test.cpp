@@ -246,7 +246,7 @@ TEST_F(file, spoilt) {
   write(std::string(1 << 20, '#'));
   expect_ignored("more than");
   write(std::string(100, '\0'));
-  expect_ignored("no calibration file");
+  expect_ignored("not a calibration file");
 }
 
 TEST_F(file, not_to_be_trusted) {
@@ -269,10 +269,10 @@ TEST_F(file, not_to_be_trusted) {
 
 TEST_F(file, no_file_at_all) {
   fs::create_directory(path_);
-  expect_ignored("no regular file");
+  expect_ignored("not a regular file");
   fs::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // nobody writes to it: reading must not wait
-  expect_ignored("no regular file");
+  expect_ignored("not a regular file");
 }
 
 TEST_F(file, read_once_by_whoever_comes_first) {

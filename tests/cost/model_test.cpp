@@ -172,7 +172,7 @@ TEST(text, what_is_refused_and_why) {
     EXPECT_NE(why.find(part), std::string::npos) << "\"" << why << "\", not \"" << part << "\"";
   };
   says("", "empty");
-  says("hello\n", "no calibration file");
+  says("hello\n", "not a calibration file");
   says(with("calibration 3", "calibration 1"), "version 1");
   says(with("A CPU;", "Another CPU;"), "made for cpu \"Another CPU; 2 threads\", this is \"A CPU; 2 threads\"");
   says(with("2 threads", "3 threads"), "this is");
@@ -181,10 +181,10 @@ TEST(text, what_is_refused_and_why) {
   says(with("device gpu A GPU; driver 1\n", ""), "without a line that names its device");
   says(with("bytes 4096", "bytes 4095"), "other sizes");
   says(with(" 1073741824\n", "\n"), "other sizes");
-  says(with("time cpu 1 permute", "time cpu 1 hashing"), "no kind of work");
-  says(with("time cpu 1 permute", "time cpu 0 permute"), "no thread count");
-  says(with("time cpu 1 permute", "time cpu 99999999999 permute"), "no thread count");
-  says(with("time gpu pinned permute", "time gpu nearby permute"), "no place");
+  says(with("time cpu 1 permute", "time cpu 1 hashing"), "not a kind of work");
+  says(with("time cpu 1 permute", "time cpu 0 permute"), "not a thread count");
+  says(with("time cpu 1 permute", "time cpu 99999999999 permute"), "not a thread count");
+  says(with("time gpu pinned permute", "time gpu nearby permute"), "not a place");
   says(with("time cpu 2 permute", "time cpu 1 permute"), "twice");
   says(with("time gpu pinned permute", "# time"), "has no permute of gpu pinned");
   says(whole().substr(0, whole().find("time")) + "end\n", "no times of the CPU");
@@ -194,9 +194,9 @@ TEST(text, what_is_refused_and_why) {
     says(with(" 2.000000", std::string(" ") + value), "is not a time");
   says(with(" 2.000000", ""), "not understood");
   says(with(" 2.000000", " 1 1"), "not understood");
-  says(whole() + "time\n", "behind the end");
+  says(whole() + "time\n", "after the end");
   says(with("# a comment", "a comment"), "not understood");
-  says(whole() + std::string("\0\0\0", 3), "behind the end");
+  says(whole() + std::string("\0\0\0", 3), "after the end");
 }
 
 TEST(text, cut_short_anywhere_it_is_refused) {

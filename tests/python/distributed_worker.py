@@ -185,7 +185,7 @@ def distributed_tensors(rank, p):
         x = DTensor.from_local(xs[rank].clone(), both, [Partial(), Partial()])
         same(ld.redistribute(x, [Shard(0), Replicate()]).full_tensor(), want_of("sum", xs), "two axes")
         x = DTensor.from_local(xs[rank].clone(), both, [Partial(), Shard(0)], run_check=False)
-        fails(lambda: ld.redistribute(x, [Shard(0), Shard(0)]), ls.Unsupported, "behind it")
+        fails(lambda: ld.redistribute(x, [Shard(0), Shard(0)]), ls.Unsupported, "after it")
 
 
 def errors(rank, p):

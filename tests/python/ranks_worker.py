@@ -303,7 +303,7 @@ def errors(comm):
     fails(comm, lambda broken: comm.permute(block, grid, (3, 2) if broken else (1, 0), turned), ls.InvalidArgument, lr.RankFailed, "axes is (3, 2)")
     fails(comm, lambda broken: comm.permute(block, grid, (1.2, 0.9) if broken else (1, 0), turned), TypeError, lr.RankFailed, "axes is 1.2; give an int")
     fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=1.5 if broken else 1), TypeError, lr.RankFailed, "sweeps is 1.5; give an int")
-    fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=2**32 + 1 if broken else 1), ls.InvalidArgument, lr.RankFailed, "no int of 32 bits")
+    fails(comm, lambda broken: comm.stencil(block, grid, [1] * 5, sweeps=2**32 + 1 if broken else 1), ls.InvalidArgument, lr.RankFailed, "not an int of 32 bits")
     same(comm.reduce("sum", block, grid, np.int64(0)), ls.sum(x, 0))
     same(comm.stencil(block, grid, [1] * 5, mode="grid-wrap"), comm.stencil(block, grid, [1] * 5, mode="wrap"))
     odd = np.zeros(block.nbytes + 1, "u1")[1:].view("f4").reshape(block.shape)

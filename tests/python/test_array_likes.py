@@ -46,8 +46,8 @@ def test_numbers_and_lists():
 
 @pytest.mark.parametrize("x, text", [
     ([np.zeros(2), np.zeros(2)], "group"), ((np.zeros(2),), "group"), ([b"ab", b"cd"], "group"), ([array.array("d", [1])], "group"), ([[1], [2, 3]], "one length"),
-    (["a"], "not of numbers"), ([None], "not of numbers"), ([1, 2**70], "not of numbers"), ("abc", "no array"), ({1: 2}, "no array"), ({1}, "no array"),
-    (None, "no array"), (iter([1]), "no array"), (object, "no array")])
+    (["a"], "not of numbers"), ([None], "not of numbers"), ([1, 2**70], "not of numbers"), ("abc", "not an array"), ({1: 2}, "not an array"), ({1}, "not an array"),
+    (None, "not an array"), (iter([1]), "not an array"), (object, "not an array")])
 def test_what_is_no_array(x, text):
     for call in (ls.sum, lambda a: ls.permute(a, (0,)), lambda a: ls.dot(np.ones(2), a), lambda a: ls.rms_norm(np.ones(2), weight=a)):
         if x is None and call is not ls.sum:

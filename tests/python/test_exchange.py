@@ -205,7 +205,7 @@ def test_producers_of_no_library():
                  lambda g: ls.correlate1d(g(x), [1, 2, 3], 0), lambda g: ls.group.norm([g(x)])[0]):
         got, want = call(Bare), call(lambda x: x)
         assert isinstance(got, np.ndarray | np.generic) and got.dtype == want.dtype and got.tobytes() == want.tobytes()
-    with pytest.raises(TypeError, match="x is a set, which is no array"):
+    with pytest.raises(TypeError, match="x is a set, which is not an array"):
         ls.correlate1d({1.0, 2.0}, [1, 2, 3])
 
 

@@ -60,7 +60,7 @@ def test_what_is_no_grid():
     for wrong, text in ((lambda: lr.Grid((3.5,), (1,)), "shape is 3.5"), (lambda: lr.Grid((3,), (2,), cuts=[[0, 1.5, 3]]), "cuts.0. is 1.5")):
         with pytest.raises(TypeError, match=text):
             wrong()
-    for wrong, text in ((lambda: lr.Grid((2**64 + 3,), (1,)), "shape has .* no int of 64 bits"), (lambda: lr.Grid((3,), (2**32 + 1,)), "parts has"),
+    for wrong, text in ((lambda: lr.Grid((2**64 + 3,), (1,)), "shape has .* not an int of 64 bits"), (lambda: lr.Grid((3,), (2**32 + 1,)), "parts has"),
                         (lambda: lr.Grid((3,), (2,), cuts=[[0, 2**64, 3]]), "cuts.0. has"), (lambda: lr.Grid((3,), (2,), order=[0, 2**32]), "order has")):
         with pytest.raises(ls.InvalidArgument, match=text):
             wrong()

@@ -183,7 +183,7 @@ class Tool(unittest.TestCase):
         self.fails(2, "--threads", "run", "reduce", a, "--threads", "-1")
         self.fails(2, "no variant", "run", "reduce", a, "--variant", "nonsense")
         for command in (("run", "reduce", a), ("verify", "--op", "shuffle"), ("bench",), ("demo",)):
-            self.fails(2, '"nonsense", which is no known backend', *command, "--backend", "nonsense")
+            self.fails(2, '"nonsense", which is not a known backend', *command, "--backend", "nonsense")
         self.fails(2, "--isa", "run", "reduce", a, "--isa", "nonsense")
         self.fails(1, "No such file", "run", "transpose", self.path("none.npy"), "-o", out)
         self.fails(2, "multiple of 32", "run", "shuffle", a, "-o", out, "--kind", "idx", "--operand", "0")

@@ -514,14 +514,14 @@ TEST_F(tuning, spoilt) {
                                                        {first, "cut short"},
                                                        {good.substr(0, good.size() - 4), "cut short"},
                                                        {good.substr(0, good.size() / 2), "line 2"},
-                                                       {good + "more\n", "line 4: something stands behind the end"},
+                                                       {good + "more\n", "line 4: there is text after the end"},
                                                        {first + entry + "\tmore\nend\n", "is not understood"},
-                                                       {with(7, "fast"), "is no time"},
-                                                       {with(7, "nan"), "is no time"},
-                                                       {with(9, "-1"), "is no time"},
+                                                       {with(7, "fast"), "is not a time"},
+                                                       {with(7, "nan"), "is not a time"},
+                                                       {with(9, "-1"), "is not a time"},
                                                        {with(6, ""), "is not understood"},
-                                                       {"lockstep-calibration 3\nend\n", "no file of tuned choices"},
-                                                       {std::string(100, '\0'), "no file of tuned choices"},
+                                                       {"lockstep-calibration 3\nend\n", "not a file of tuned choices"},
+                                                       {std::string(100, '\0'), "not a file of tuned choices"},
                                                        {std::string(2 << 20, '#'), "more than"}};
   for (const auto& [text, reason] : files) {
     write(text);
@@ -605,11 +605,11 @@ TEST_F(tuning, not_to_be_trusted) {
   }
   fs::remove(path_);
   fs::create_directory(path_);
-  expect_ignored("no regular file");
+  expect_ignored("not a regular file");
   fs::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // nobody writes to it: reading must not wait
-  expect_ignored("no regular file");
-  EXPECT_TRUE(plan_of(LOCKSTEP_TUNE).says("no regular file"));
+  expect_ignored("not a regular file");
+  EXPECT_TRUE(plan_of(LOCKSTEP_TUNE).says("not a regular file"));
 }
 
 // Each process writes classes of its own; none may lose another's.

@@ -26,8 +26,8 @@ def accelerate(x: Any) -> Any:
 
     Notes
     -----
-    What lockstep has but not for the dtype, as the sum of complex numbers or exp of float64, raises an error: it does not become NumPy's in
-    silence. Dtypes of results are NumPy's; integer sums that do not fit raise Overflow where NumPy wraps around. CuPy has no such way in: its
+    What lockstep has but not for the dtype, such as the sum of complex numbers or exp of float64, raises an error: it does not silently
+    become NumPy's. Dtypes of results are NumPy's; integer sums that do not fit raise Overflow where NumPy wraps around. CuPy has no such way in: its
     list of accelerators is closed, and its functions do not ask the array. Give its arrays to lockstep's functions, or to those of
     `lockstep.array_api`; PyTorch's to `lockstep.torch.deterministic`.
 

@@ -38,7 +38,7 @@ def _accumulated(core: Any) -> Any:
 def _moment(core: Any) -> Any:
     def call(x: Any, *, dtype: Any = None, out: Any = None, mean: Any = None, ddof: Any = 0, correction: Any = None, **rest: Any) -> Any:
         if mean is not None:
-            raise Unsupported(f"{core.__name__}: mean is given; lockstep computes it, leave it away")
+            raise Unsupported(f"{core.__name__}: mean is given, but lockstep computes it; omit it")
         if core is not _core.mean:
             rest["correction"] = ddof if correction is None else correction
         return _into(out, core(x, dtype=dtype or (x.dtype if x.dtype.kind == "f" else "float64"), **rest))
@@ -126,7 +126,7 @@ class Accelerated(numpy.ndarray):
         core = _FUNCTIONS.get(ufunc) if method == "__call__" else None
         if core and not (ufunc in _ROUNDED_ONCE and inputs[0].dtype == "float64"):
             if rest := [k for k in kwargs if k not in ("out", "where", "dtype") or k == "where" and kwargs[k] is not True]:
-                raise Unsupported(f"{ufunc.__name__}: {rest[0]} is given, which lockstep has not; give the array's view(numpy.ndarray)")
+                raise Unsupported(f"{ufunc.__name__}: {rest[0]} is given, which lockstep does not take; give the array's view(numpy.ndarray)")
             out = kwargs.get("out", (None,))[0]
             return _call((_plainly(core), ()), inputs[0], (), {"dtype": kwargs.get("dtype"), "out": out})
         into = kwargs.get("out")

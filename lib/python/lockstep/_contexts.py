@@ -272,7 +272,7 @@ def get_num_threads() -> int:
 
 
 def synchronize() -> None:
-    """Wait for queued calls of the default context, and raise what the first that failed has to say."""
+    """Wait for queued calls of the default context, and raise the first failure."""
     _core.get_default().synchronize()
 
 

@@ -183,7 +183,7 @@ def _arange(*bounds: Any, dtype: torch.dtype | None = None, **rest: Any) -> Tens
 @_routed("scatter.src", "scatter_.src", "scatter.value", "scatter_.value")
 def _scatter(x: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
     if index.ndim and index.shape[dim] > 1:
-        raise Unsupported("of several elements that are scattered to one place any may stay; deterministic() scatters one to a line")
+        raise Unsupported("of several elements that are scattered to one place any may stay; deterministic() scatters only one along each line")
     return x.scatter_(dim, index, source)
 
 

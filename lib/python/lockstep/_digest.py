@@ -11,7 +11,7 @@ def digest(x: Any, *, context: Any = None, backend: str | None = None) -> str:
     """128 bits of an array, or of named arrays, that tell apart what has other bits.
 
     Equal elements in equal places give equal digests in every layout, library, thread count and process; anything else another
-    digest, but for a chance of about 2**-128. It is no cryptographic hash: whoever wants to can make two arrays of one digest.
+    digest, but for a chance of about 2**-128. It is not a cryptographic hash: two arrays with one digest can be made on purpose.
 
     Parameters
     ----------

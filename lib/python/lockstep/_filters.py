@@ -33,7 +33,7 @@ def _odd(length: Any, name: str) -> int:
 
 def _of_copies(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("copy") is False:
-        raise BufferError("copy is False, but filters of several axes make copies; leave copy= away")
+        raise BufferError("copy is False, but filters of several axes make copies; omit copy=")
     return {k: v for k, v in options.items() if k != "variant"}
 
 

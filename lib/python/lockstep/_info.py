@@ -122,7 +122,7 @@ def _note(op: str, function: str) -> None:
 def record() -> Iterator[list[RunInfo]]:
     """Collect what every call of a `with` block did, in this thread or task and those that it starts with its context.
 
-    ``logging.getLogger("lockstep")`` at the level DEBUG says the same of every call of the program; the `RunInfo` is its records' `run`.
+    ``logging.getLogger("lockstep")`` logs the same for every call of the program at level DEBUG; `run` of a log record is the `RunInfo`.
 
     Yields
     ------

@@ -91,7 +91,7 @@ def export(x: Any, name: Any, writable: Any, stream: Any) -> Any:
 
 
 def no_array(x: Any, name: Any) -> Any:
-    return TypeError(f"{name} is a {_type_name(x)}, which is no array: it has neither a buffer nor __dlpack__ nor __array_interface__ nor "
+    return TypeError(f"{name} is a {_type_name(x)}, which is not an array: it has neither a buffer nor __dlpack__ nor __array_interface__ nor "
                      "__cuda_array_interface__ nor __array__; give an array, or a list of numbers")
 
 
@@ -323,12 +323,12 @@ def check_torch(x: Any, name: Any = "x") -> Any:
     """DLPack's table hands out what a tensor's flags say otherwise; those are refused here."""
     forward = forward_mode()
     if forward.get("_current_level", -1) >= 0 and forward["unpack_dual"](x).tangent is not None:
-        raise InvalidArgument(f"{name} carries a tangent of forward mode, which would be cut off in silence; give "
+        raise InvalidArgument(f"{name} carries a tangent of forward mode, which would be silently cut off; give "
                               f"torch.autograd.forward_ad.unpack_dual({name}).primal")
     if x.requires_grad:
         import torch
         if torch.is_grad_enabled():
-            raise InvalidArgument(f"{name} requires a gradient, which would be cut off in silence; give {name}.detach(), or use lockstep.torch")
+            raise InvalidArgument(f"{name} requires a gradient, which would be silently cut off; give {name}.detach(), or use lockstep.torch")
     if x.is_neg() or x.is_conj():
         raise InvalidArgument(f"{name} is a view that negates or conjugates what lies in memory; give {name}.resolve_neg() or {name}.resolve_conj()")
 
@@ -618,7 +618,7 @@ def widened_call(function: Any, x: Any, name: Any, keywords: Any) -> Any:
         return function(y, **keywords)
     out = keywords.pop("out", None)
     if out is not None:
-        raise UnsupportedDtype(f"x holds {name}, whose {op} comes by way of {wide}; leave out= away, or give x.astype('{wide}')")
+        raise UnsupportedDtype(f"x holds {name}, whose {op} comes by way of {wide}; omit out=, or give x.astype('{wide}')")
     if keywords.get("exclusive"):
         raise UnsupportedDtype(f"x holds {name}, whose exclusive {op} would begin with {wide}'s last value; give x.astype('{wide}')")
     result = function(y, **keywords)

@@ -52,7 +52,7 @@ def correlate1d(x: Any, weights: Sequence[float] | Any, axis: int = -1, *, mode:
     if axis == rank - 1:
         return _core.stencil(x, weights, mode=mode, cval=cval, axes=-1, out=out, **options)
     if options.get("copy") is False:
-        raise BufferError(f"copy is False, but axis {axis} is not the last, so that x would have to be copied; leave copy= away")
+        raise BufferError(f"copy is False, but axis {axis} is not the last, so that x would have to be copied; omit copy=")
     moved = [k for k in range(rank) if k != axis] + [axis]
     back = [moved.index(k) for k in range(rank)]
     passed_on = {k: v for k, v in options.items() if k != "variant"}

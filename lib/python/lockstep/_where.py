@@ -20,7 +20,7 @@ def reduce(function: Any, x: Any, keywords: dict[str, Any]) -> Any:
     space, x = space_of(x)
     if where is not None:
         if keywords.get("copy") is False:
-            raise BufferError("copy is False, but where needs a copy of x; leave one of them away")
+            raise BufferError("copy is False, but where needs a copy of x; omit one of them")
         mask = _mask(space, x, where)
         if name in _MOMENTS:
             return _moments(space, name, x, mask, keywords)
@@ -130,7 +130,7 @@ def _joined(space: Any, function: Any, name: str, x: Any, initial: Any, keywords
         else:
             keywords["dtype"] = "float64"
             if is_integer(dtype) and name != "sum":
-                raise UnsupportedDtype(f"x holds {dtype}, whose {name} comes as integers; leave dtype away, or give x as float64")
+                raise UnsupportedDtype(f"x holds {dtype}, whose {name} comes as integers; omit dtype, or give x as float64")
         each = function(x, **keywords)
     elif _length(x, keywords.get("axis")):
         last, each = {}, function(x, **keywords)

@@ -94,7 +94,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The running sums along an axis, which may be left away if there is one only. Dtypes are those of `sum`."""
+    """The running sums along an axis, which may be omitted if there is only one. Dtypes are those of `sum`."""
     rank = _kinds.rank_of(x)
     if axis is None and rank != 1:
         raise InvalidArgument(f"cumulative_sum: axis is None and x has {rank} axes; give the axis")

@@ -343,7 +343,7 @@ def redistribute(x: Any, placements: Sequence[Any]) -> Any:
             if a == b:
                 continue
             if isinstance(b, Shard) and any(isinstance(later, Shard) and later.dim == b.dim for later in have[k + 1:]):
-                raise Unsupported(f"placements[{k}] is {b!r}, and an axis of the mesh behind it has cut the same dim already; call x.redistribute for that axis first")
+                raise Unsupported(f"placements[{k}] is {b!r}, and an axis of the mesh after it has cut the same dim already; call x.redistribute for that axis first")
             op = {"avg": "mean", "product": "prod"}.get(a.reduce_op, a.reduce_op)
             if op not in _OPS:
                 raise Unsupported(f"x is {a!r} on axis {k} of the mesh; give partial sums, averages, products, maxima or minima")

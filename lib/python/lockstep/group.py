@@ -1,4 +1,4 @@
-"""Groups: one operation on many arrays by one call, for many small ones, as the gradients of a model.
+"""Groups: one operation on many arrays in one call, for many small ones such as the gradients of a model.
 
 Each function takes a list of arrays where lockstep's function of the same name takes one, and gives the list of results, with
 the bits of the single calls. Arrays may differ in shape and dtype, but lie all on one device. Arguments are for all of them; those
@@ -6,8 +6,8 @@ that are arrays (``y``, ``offsets``, ``weight``, ``bias``, ``residual``) may be 
 With ``stack=True`` results of one shape come as one array with one more axis in front, which ``out`` then is.
 
 The CPU shares all arrays among one team of threads. CUDA computes `square_sum` and `norm` of floats, `transpose` and rows as of `layer_norm`
-by one launch for each dtype, and other operations one after the other. Errors name the array. What goes by way of a copy in another type or order of
-axes is called by itself. `mean` and its like go one after another, without
+by one launch for each dtype, and other operations one after the other. Errors name the array. A call that needs a copy in another type or order of
+axes runs by itself. `mean`, `var`, `std` and `mean_var` run one after another, without
 `stack` and without a plan.
 
 `plan` keeps a group of arrays that stay where they are: what costs time is then done once.
@@ -153,7 +153,7 @@ def plan(function: str, arrays: Iterable[Any], *arguments: Any, **keywords: Any)
     Parameters
     ----------
     function
-        The operation's name, as "square_sum".
+        The operation's name, such as "square_sum".
     arrays
         A list of arrays. The plan keeps them, and reads at each call what their memory then holds.
     *arguments, **keywords
@@ -167,11 +167,11 @@ def plan(function: str, arrays: Iterable[Any], *arguments: Any, **keywords: Any)
     Raises
     ------
     Unsupported
-        An array would have to be copied first; arrays of several libraries on a device; arrays of JAX, which do not change.
+        An array would have to be copied first; arrays of several libraries on a device; arrays of JAX, which are immutable.
 
     Notes
     -----
-    Each call looks whether the arrays still lie where they did, since an array may come to stand for other memory (``x.data = y``), and raises
+    Each call checks that the arrays still lie where they did, because an array may get other memory (``x.data = y``), and raises
     InvalidArgument where one does not. A plan can be captured in a CUDA graph after it ran once on that stream.
 
     Examples

@@ -61,7 +61,7 @@ def _execute(name: str, given: tuple[str, ...], axes: Any, settings: _Settings, 
     if dtype in ("float64", "int64", "uint64") and not _jax.config.jax_enable_x64:
         raise UnsupportedDtype(f"the result of {name} is {dtype}, which JAX would cut to 32 bits; switch jax_enable_x64 on")
     if name in ("max", "min", "argmax", "argmin") and 0 not in shape and not arrays[0].size:  # a GPU would tell it too late
-        raise Empty(f"x has the shape {arrays[0].shape}, of which nothing lies along the axes {axes}; the {name} of no elements is not there")
+        raise Empty(f"x has the shape {arrays[0].shape}, with no elements along the axes {axes}; the {name} of no elements is undefined")
     results = [_jax.ShapeDtypeStruct(form, kind) for form, kind in ((shape, dtype), *(c[1:] for c in columns))]
     execute = _ffi.ffi_call(_TARGET, results if columns else results[0])
     return execute(*arrays, call=call, description=description, coefficients=coefficients)

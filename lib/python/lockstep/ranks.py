@@ -76,7 +76,7 @@ def _numbers(values: Any, name: str, bits: int = 64) -> tuple[int, ...]:
     found = whole_numbers(values, name)
     for n in found:
         if not -(1 << bits - 1) <= n < 1 << bits - 1:
-            raise InvalidArgument(f"{name} has {n}, which is no int of {bits} bits")
+            raise InvalidArgument(f"{name} has {n}, which is not an int of {bits} bits")
     return found
 
 
@@ -149,10 +149,10 @@ class Comm:
         What this rank computes with; by default one of `backend`, or of the CPU.
     backend : str, optional
         Of this rank, "cpu" or "cuda:1"; by default the context's. With "cuda" named, blocks may be arrays of PyTorch, CuPy or numba on that
-        device: they are read where they lie, on their library's current stream, and the result is of their kind. The call waits for it. `planes`
+        device: they are read where they lie, on their library's current stream. The result has the same array type, and the call waits for it. `planes`
         says whether what other ranks need of them goes from GPU to GPU or by way of the host.
     timeout : float, optional
-        Seconds after which a rank that does not answer is lost, now too; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
+        Seconds after which a rank that does not answer counts as lost, also in this call; a minute by default, or LOCKSTEP_RANKS_TIMEOUT. math.inf waits for ever.
         After `RankLost` MPI may wait for that rank at the program's end: end the job with ``mpi.Abort()``.
     data : str, optional
         How ranks on GPUs exchange data: "nccl" or "staged" (by way of the host), which is then used or `Unsupported`; by default the best for each pair.
@@ -711,7 +711,7 @@ class Comm:
         -------
         array, or tuple of two
             This rank's block of the result; of logsumexp and picked the results of its rows, which each rank gets that has a part of them. With
-            `residual` a tuple: behind it this rank's block of ``x + residual``.
+            `residual` a tuple: the result, then this rank's block of ``x + residual``.
         """
         found: dict[str, Any] = {}
 
