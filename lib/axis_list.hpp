@@ -8,14 +8,14 @@
 
 namespace lockstep {
 
-// Of an empty array the extents before the 0 may multiply to more than any number: then the most there is.
+// In an empty array the product of the extents before the 0 may overflow: then it is INT64_MAX.
 inline int64_t saturated_product(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
-// Axes of an array, the last one's elements neighbours in the order that is walked. Axes of one element are left out,
-// and neighbours that lie as one axis would are one.
+// Axes of an array in the order in which they are walked, the last one fastest. Axes of one element are left out, and
+// neighbours that lie in memory like one axis are merged.
 struct axis_list {
   int count = 0;
   int64_t shape[LOCKSTEP_MAX_RANK], stride[LOCKSTEP_MAX_RANK];

@@ -322,7 +322,7 @@ void add_options(lockstep_op op, command command, run_options& o) {
       command.add("--bf16", o.what.bf16, "2-byte integers in the files are bfloat16 bits");
       break;
     case LOCKSTEP_REDUCE_AXES:
-      command.add("--axes", o.axes, "the axes that go, -1 for the last").type_name("0,2").required();
+      command.add("--axes", o.axes, "the axes to reduce, -1 for the last").type_name("0,2").required();
       add_reduction(op, command, o);
       command.add("--result", o.what.result, "type of a float result: default (f64), f64, f32, f16 or bf16")
           .type_name("TYPE")

@@ -1,11 +1,11 @@
 // moves.cpp - the tables of transpose, dst[b][j][i] = src[b][i][j], and permute, dst[i_perm[0], ...] = src[i_0, ...],
-// any strides. Idea    Simplify first: drop axes of one element, merge axes that are adjacent on
-//         both sides, and turn a small innermost axis that both sides keep into a
-//         wider element. The rest is a copy of runs (both sides fastest along one
-//         axis) or a 2-D transpose over the axis that is fastest in src and the one
-//         that is fastest in dst, repeated over the other axes, by the methods of tiles.hpp.
-//         A transpose is such matrices as it stands; in place blocks are swapped, or the matrix
-//         goes through a copy or without (in_place.cpp).
+// any strides.
+// Idea    Simplify first: drop axes of one element, merge axes that are adjacent on both sides, and turn a small
+//         innermost axis that both sides keep into a wider element. The rest is a copy of runs (both sides fastest
+//         along one axis) or a 2-D transpose over the axis that is fastest in src and the one that is fastest in dst,
+//         repeated over the other axes, by the methods of tiles.hpp. A transpose needs none of that. In place,
+//         blocks are swapped, or the matrix goes through a copy or through permutations of rows and columns
+//         (in_place.cpp).
 // Moves   each byte in and out once.
 // Limit   DRAM; see tiles.cpp for the effects of pages and of the caches' sets.
 // Watch   if a fastest axis has a stride above 1 there are no vectors to load; such calls

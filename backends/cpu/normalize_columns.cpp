@@ -23,7 +23,7 @@ struct columns {
   bool one_result = lib::kind_of(d.kind).one_result;
   int64_t bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.dtype));
   int64_t result_bytes = static_cast<int64_t>(lockstep_dtype_bytes(d.result));
-  int64_t pitch = d.length <= 64 ? d.length : (d.length + 15) / 16 * 16 + 16;  // of a tile's rows: no power of two
+  int64_t pitch = d.length <= 64 ? d.length : (d.length + 15) / 16 * 16 + 16;  // of a tile's rows: not a power of two
   int64_t width = width_of_tile();
   int64_t across = (d.inner - 1) / width + 1, tiles = d.count / d.inner * across;
   // Where a tile's arrays begin in its room.

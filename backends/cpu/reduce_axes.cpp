@@ -1,9 +1,9 @@
-// reduce_axes.cpp - dst[s] = reduction over the axes that go, for each element s of the axes that stay.
-// Idea    axes that lie as one are one. Where one is left that goes, the call is a few of reduce or square_sum.
-//         Neighbours along the last axis that stays are columns. Else elements are copied into the cache.
-// Moves   every element once, 4 or 8 bytes a result
+// reduce_axes.cpp - dst[s] = reduction over the reduced axes, for each element s of the kept axes.
+// Idea    axes that can be merged are merged. If one reduced axis is left, the call is a few calls of reduce or
+//         square_sum. Neighbours along the last kept axis are columns. Otherwise elements are copied into the cache.
+// Moves   every element once, 4 or 8 bytes per result
 // Limit   as reduce where nothing is copied; copies of short runs in L1 else
-// Watch   two axes lie as one only where the outer's stride is what the inner spans
+// Watch   two axes can be merged only if the outer one's stride is what the inner one spans
 // Source  lib/bits/order.hpp
 #include <algorithm>
 #include <atomic>
@@ -44,7 +44,7 @@ int few_columns(const lockstep_queue* queue, const lockstep_call* call) {
   const call_along_axes c(queue, call);
   return (c.axes.reduced.count == 1 && c.q.run_beside() == c.q.d.count) || too_few_columns(*queue, c.q);
 }
-// The calls that one axis that goes makes: `outer` of them, the innermost axis that stays each one's sequences.
+// The calls for one reduced axis: `outer` of them; the innermost kept axis gives each one's sequences.
 struct batches {
   lockstep_call inner;
   int64_t outer = 1;
@@ -67,7 +67,7 @@ struct batches {
     return saturated_product(saturated_product(inner.reduce.count, inner.reduce.length),
                              static_cast<int64_t>(lockstep_dtype_bytes(inner.reduce.dtype)));
   }
-  // Whether each batch is one thread's, and threads share the batches.
+  // Whether threads share the batches, so that each batch is one thread's.
   bool shared_out(const lockstep_queue* queue) const {
     return queue->threads > 1 && outer > 1 && bytes() < queue->tuned->reductions.axes_batch;
   }

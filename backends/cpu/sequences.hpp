@@ -23,7 +23,7 @@
 
 namespace lockstep::cpu {
 
-// Sequences whose elements lie along the axes that go, one for each element of the axes that stay.
+// Sequences whose elements lie along the reduced axes, one for each element of the kept axes.
 struct along_axes : split_axes {
   const transpose_kernels* moves;
 

@@ -1,7 +1,7 @@
 // sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; or its mean and variance, or its digest.
-// Idea    a reduction like those of reduce.cpp, by the same ways (reduction_rows.hpp), whose term may take an element
-// of
-//         a second array. Rows of at most a leaf go many to a kernel call. Columns: a vector holds neighbouring ones.
+// Idea    a reduction like those of reduce.cpp, by the same ways (reduction_rows.hpp), whose term may take an
+//         element of a second array. Rows of at most a leaf: many rows to a kernel call. Columns: a vector holds
+//         elements of neighbouring columns.
 // Moves   every element of both arrays once, 4 to 16 bytes for each result
 // Limit   the read limit
 // Watch   elements of src and other belong together by their index in the sequence, not by their place in memory
@@ -177,7 +177,7 @@ struct column_sums : pair_fold<float_chunks> {
       of_columns(src, ld, static_cast<const char*>(d.other) + at * q.bytes, d.other_element_stride, n, width, out);
   }
 };
-// Means and variances: few columns a thread, because a leaf of each is read twice.
+// Means and variances: few columns per thread, because a leaf of each is read twice.
 constexpr int64_t moments_block = 64;
 typedef order::tree<order::moments> moments_tree;
 void moments_of_columns(const lockstep_queue& queue, const sequences& q, const moment_results& done) {

@@ -10,8 +10,8 @@ namespace lockstep::order {
 // A leaf has its sum as in order.hpp, and m2, the sum of (x - sum / count)^2: d = x - mean
 // is rounded, then fma(d, d, acc) is added to x's lane. Leaves and subtrees are joined by
 // Chan's formula, each operation rounded, in the order written here.
-// F64 sequences whose elements are all the same finite x have x itself as their mean, and squares of 0: the rounded
-// sum of n times x, divided by n, need not be x. Elements of fewer bits need no such rule, their sums are exact.
+// If all elements of an F64 sequence are the same finite x, its mean is x itself and its squares are 0: the rounded sum
+// of n times x, divided by n, need not be x. Elements of fewer bits need no such rule, because their sums are exact.
 struct moments {
   double count, sum, m2;
   double equal;  // the element that all are equal to, where it is finite and not 0 (whose sum is exact); else 0

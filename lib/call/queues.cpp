@@ -1,5 +1,5 @@
-// queues.cpp - a context's queues: one for each call at a time, kept for later calls; those that have asynchronous work
-// stand in order behind it.
+// queues.cpp - a context's queues: one for each call at a time, kept for later calls. Calls with
+// asynchronous work share one, in their order.
 #include <algorithm>
 
 #include "../context.hpp"

@@ -83,7 +83,7 @@ struct array_place {
   backend_entry* owner = nullptr;  // of device or managed memory
   int32_t device = 0;
 };
-// Where the arrays of a call are. Found once a call, because asking the driver is slow.
+// Where the arrays of a call are. Found once per call, because asking the driver is slow.
 struct array_places {
   array_place src, dst, offsets;
   array_place sides[5];  // as in prepared_call
@@ -141,7 +141,7 @@ void bound_offsets(prepared_call& prepared, const lockstep_options& options);
 prepared_call without_lead(prepared_call prepared, std::vector<int64_t>& kept);
 void resolve_offsets(lockstep_context* context, prepared_call& prepared);
 // Whether the caller's workspace is aligned and the chosen backend can reach it, and whether it is apart from a call's
-// arrays; `of` stands behind an array's name in the text (" of descs[3]").
+// arrays; `of` follows an array's name in the text (" of descs[3]").
 void require_workspace_usable(const choice& chosen, const lockstep_options& options);
 void require_workspace_aligned(const lockstep_options& options);
 void require_workspace_apart(const prepared_call& prepared, const lockstep_options& options, const std::string& of);

@@ -48,7 +48,7 @@ class backend_entry {
   void after_fork_in_child();
 
  private:
-  // Read without a lock, several times a call: backend_, groups_, peers_ and devices_ are written once, before state_
+  // Read without a lock, several times per call: backend_, groups_, peers_ and devices_ are written once, before state_
   // is set.
   enum class state { untried, usable, unusable, lost };
   state now() {

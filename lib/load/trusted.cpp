@@ -204,7 +204,7 @@ std::vector<search_folder> search_folders(const void* own) {
       begin = end + 1;
     }
   }
-#if defined(LOCKSTEP_MODULE_FOLDER)  // a static library: beside the program is no place of its own
+#if defined(LOCKSTEP_MODULE_FOLDER)  // a static library has no folder of its own
   (void)own;
   add(LOCKSTEP_MODULE_FOLDER);
 #else

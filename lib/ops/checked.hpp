@@ -48,7 +48,7 @@ int64_t product(const char* what, int axes, const Counts& counts) {
 // span_bytes must have taken it.
 void require_apart(const char* name, int axes, const int64_t* counts, const int64_t* strides);
 
-// "F16"; the number where it is no dtype.
+// "F16"; the number if it is not a dtype.
 std::string dtype_text(lockstep_dtype dtype);
 
 inline void require_element_bytes(size_t bytes) {

@@ -35,7 +35,7 @@ void prepare_axes(prepared_call& prepared) {
   if (prepared.empty) return;
 
   for (int k = 0; k < d.rank; ++k) {
-    // The stride of an axis of one element means nothing; 0 keeps it harmless.
+    // The stride of an axis of one element is never read; 0 keeps it harmless.
     if (d.shape[k] == 1) d.src_strides[k] = d.dst_strides[k] = 0;
     if (d.shape[k] > 1 && d.src_strides[k] < 1)
       fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {}; give 1 or more", k, d.src_strides[k]);

@@ -55,7 +55,7 @@ void require_types(const lockstep_normalize_desc& d) {
 // Bytes of count blocks of elements, whose stride is checked: blocks that are written lie apart.
 size_t blocks_span(const char* name, const char* stride_name, int64_t count, int64_t block, int64_t& stride,
                    size_t element_bytes, bool written, const char* what) {
-  if (count == 1) stride = block;  // says nothing then
+  if (count == 1) stride = block;  // it is never read then
   const int64_t least = written ? block : 0;
   if (stride < least) fail(LOCKSTEP_INVALID_ARGUMENT, "{} is {}; give {} or more{}", stride_name, stride, least, what);
   const int64_t counts[] = {count, block}, strides[] = {stride, 1};

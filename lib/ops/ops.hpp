@@ -1,4 +1,4 @@
-// ops.hpp - the table of ops: all that the library's common paths ask of one.
+// ops.hpp - the table of ops: everything that the code that all ops share asks of one.
 #pragma once
 
 #include <span>

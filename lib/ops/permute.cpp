@@ -45,7 +45,7 @@ void prepare_permute(prepared_call& prepared) {
       fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {}; give 1 or more", k, d.src_strides[k]);
     if (dst_shape[k] > 1 && d.dst_strides[k] < 1)
       fail(LOCKSTEP_INVALID_ARGUMENT, "dst_strides[{}] is {}; give 1 or more", k, d.dst_strides[k]);
-    // The stride of an axis of one element means nothing; 0 keeps it harmless.
+    // The stride of an axis of one element is never read; 0 keeps it harmless.
     if (d.shape[k] == 1) d.src_strides[k] = 0;
     if (dst_shape[k] == 1) d.dst_strides[k] = 0;
   }

@@ -70,7 +70,7 @@ void prepare_sequences(prepared_call& prepared) {
   }
   count_sequences(prepared, d);
   if (d.offsets == nullptr) {
-    // How far apart the elements of at most one lie means nothing, and may be any number.
+    // The stride of an axis with at most one element is never read: any number will do.
     if (d.length <= 1) d.element_stride = 1;
     if (d.count <= 1 || d.length == 0) d.sequence_stride = 0;
   }

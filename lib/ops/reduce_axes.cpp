@@ -43,7 +43,7 @@ void prepare_reduce_axes(prepared_call& prepared) {
     else
       kept[stay++] = d.shape[k];
   }
-  // Of an array that has no element the other sizes may multiply to anything.
+  // In an empty array the product of the other sizes may overflow, and does not matter.
   const auto has_zero = [](const int64_t* sizes, int count) {
     return std::find(sizes, sizes + count, 0) != sizes + count;
   };
@@ -66,7 +66,7 @@ void prepare_reduce_axes(prepared_call& prepared) {
   if (rows.reads > 2) prepared.reads = rows.reads, prepared.needs = rows.needs;
   if (prepared.empty) return;
   for (int k = 0; k < d.rank; ++k) {
-    // How far apart the elements of at most one lie means nothing, and may be any number.
+    // The stride of an axis with at most one element is never read: any number will do.
     if (d.shape[k] <= 1 || length == 0) d.src_strides[k] = 0;
     if (d.src_strides[k] < 0)
       fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {}; give 0 or more", k, d.src_strides[k]);

@@ -36,7 +36,7 @@ void require_types(const lockstep_scan_desc& d) {
     fail(LOCKSTEP_INVALID_ARGUMENT, "exclusive is {}; give 0 or 1", d.exclusive);
 }
 
-// What stands before the sequences, of which the backend is told.
+// The array `before`, which describes what precedes the sequences.
 void prepare_before(prepared_call& prepared) {
   const lockstep_scan_desc& d = prepared.call.scan;
   const bool ordered = kind_of(d.reduction).ordered(d.dtype);
@@ -69,7 +69,7 @@ void prepare_scan(prepared_call& prepared) {
   if (d.offsets != nullptr) prepare_before(prepared);
   if (d.offsets == nullptr) {
     prepared.empty = prepared.empty || d.length == 0;
-    // How far apart the elements of at most one lie means nothing, and may be any number.
+    // The stride of an axis with at most one element is never read: any number will do.
     if (d.length <= 1) d.element_stride = d.dst_element_stride = 1;
     if (d.count <= 1) d.sequence_stride = d.dst_sequence_stride = d.length;
     prepare_before(prepared);

@@ -86,7 +86,7 @@ void prepare_stencil(prepared_call& prepared) {
     int64_t inner = counts[3];  // elements spanned so far; span_bytes has shown that all this fits
     for (int axis = 2; axis >= 0; --axis) {
       if (counts[axis] == 1) {
-        // The stride of an axis of one element means nothing, and may be any number: here it is a packed array's.
+        // The stride of an axis of one element is never read and may be any number: here it is a packed array's.
         if (const int k = axis - (4 - d.rank); k >= 0) given[k] = inner;
         continue;
       }

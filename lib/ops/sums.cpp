@@ -56,7 +56,7 @@ void prepare_sums(prepared_call& prepared) {
   if (d.kind == LOCKSTEP_SUMS_DIGEST) prepared.reads = 4, prepared.needs = "digests";
   count_sequences(prepared, d);
   if (d.offsets == nullptr) {
-    // How far apart the elements of at most one lie means nothing, and may be any number.
+    // The stride of an axis with at most one element is never read: any number will do.
     if (d.length <= 1) d.element_stride = d.other_element_stride = 1;
     if (d.count <= 1 || d.length == 0) d.sequence_stride = d.other_sequence_stride = 0;
   }

@@ -33,7 +33,7 @@ void prepare_transpose(prepared_call& prepared) {
   prepared.element_bytes = prepared.dst_element_bytes = d.element_bytes;
   prepared.empty = d.batch == 0 || d.rows == 0 || d.cols == 0;
   if (prepared.empty) return;
-  // How far apart the rows of a single one lie means nothing, and may be any number.
+  // The leading dimension of a matrix with at most one row is never read: any number will do.
   if (d.rows == 1) d.src_ld = d.cols;
   if (d.cols == 1) d.dst_ld = d.rows;
   if (d.src_ld < d.cols)

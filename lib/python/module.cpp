@@ -126,7 +126,7 @@ PyObject* variants(PyObject* module, PyObject* arguments) {
 
 PyObject* set_scope(PyObject* module, PyObject* get) {
   state& s = *state_of(module);
-  if (!s.scoped) s.scope_get = Py_NewRef(get);  // (once a process)
+  if (!s.scoped) s.scope_get = Py_NewRef(get);  // (once per process)
   s.scoped = true;
   return Py_NewRef(Py_None);
 }

@@ -42,7 +42,7 @@ struct nccl {
   // What a call failed with, and NCCL's own words for it.
   std::string text(result r, comm of = nullptr) const;
 
-  // Opens the library once a process; nullptr, and why, if it is not there, too old or not to be trusted. Its place:
+  // Opens the library once per process; nullptr, and why, if it is not there, too old or not to be trusted. Its place:
   // LOCKSTEP_NCCL, else one that the program has loaded already, else the system's folders. Never LD_LIBRARY_PATH.
   static const nccl* open(const char* file_name, std::string& why);
 };

@@ -31,7 +31,7 @@ struct normalize_plan : operation {
   reduce_plan sums;
   std::unique_ptr<reduce_plan> extremes, extremes_at_home;  // of src's blocks; of those that sums reads, if others
   std::unique_ptr<permute_plan> deliver;
-  std::vector<buffer> statistics, at_home;  // of each seat, two numbers a row: lockstep_normalize_desc.given
+  std::vector<buffer> statistics, at_home;  // of each seat, two numbers per row: lockstep_normalize_desc.given
   std::vector<buffer> delivered;            // results of sums, of the rows of src's block
   std::vector<buffer> given_there;          // of each seat on a device: statistics in its memory
   std::vector<buffer> labels, vectors, scratch;

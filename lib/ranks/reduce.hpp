@@ -55,7 +55,7 @@ struct reduce_seat {
   sequence_view view, other;              // other: of the second array; no data if there is none
   size_t other_bytes = 0;                 // of its elements, if they are not as the first's
   std::vector<sequence_view> views;       // of the arrays of lockstep_ranks_reduce_several
-  const double* given = nullptr;          // of exponentials: two numbers a sequence (lockstep_normalize_desc)
+  const double* given = nullptr;          // of exponentials: two numbers per sequence (lockstep_normalize_desc)
   const int64_t* labels = nullptr;        // of each sequence, if one element of it is picked
 };
 

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Control characters become '?', and a byte that is no UTF-8 becomes \xE9. The character `kept` stays.
+// Control characters become '?', and a byte that is not UTF-8 becomes \xE9. The character `kept` stays.
 std::string shown(std::string_view text, char kept = '\0');
 // The same into a buffer: cuts between characters what does not fit, ends with '\0' and returns the length. to and from
 // may be the same.

@@ -53,7 +53,7 @@ void each_shown(std::string_view text, char kept, const Put& put) {
 }
 }  // namespace
 
-// In place, so that bytes that are no UTF-8 have no room to be written out.
+// In place, so that bytes that are not UTF-8 have no room to be written out.
 void make_printable(char* text, size_t length, char kept) noexcept {
   size_t at = 0;
   each_shown({text, length}, kept, [&](const char* bytes, size_t count) {

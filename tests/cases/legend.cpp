@@ -17,7 +17,7 @@ std::span<const legend_line> legend() {
        "the "
        "second array for all"},
       {"reduce_axes/sum/f32/5x6x7/axes0,2",
-       "a reduction of reduce or square_sum; type; sizes; axes that go; /pad3: gaps of 3 elements; /backwards: the "
+       "a reduction of reduce or square_sum; type; sizes; axes to reduce; /pad3: gaps of 3 elements; /backwards: the "
        "first "
        "axis lies innermost"},
       {"convert/f32/f16/3x5x7/perm2,0,1",

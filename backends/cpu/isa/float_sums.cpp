@@ -3,7 +3,7 @@
 //         rows finish together, so that the last joins work on full registers.
 //         columns: float_columns.hpp.
 // Moves   every element read once; one double written a leaf
-// Limit   L2 and L3: conversions to double (16 a row of 128 f32); DRAM: the read limit
+// Limit   L2 and L3: conversions to double (16 per row of 128 f32); DRAM: the read limit
 // Watch   missing lanes are -0.0, never +0.0: joins skip them. A vector beyond the row's end is never read.
 // Source  lib/bits/order.hpp
 #include "../reduce_kernels.hpp"

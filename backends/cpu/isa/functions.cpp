@@ -3,7 +3,7 @@
 //         before and rounded after by convert's kernels, so that a function is compiled once and not for each pair of
 //         types.
 // Moves   each double in and out once, in the L1
-// Limit   fused multiply-adds: 16 to 45 an element
+// Limit   fused multiply-adds: 16 to 45 per element
 // Watch   the baseline has no fused multiply-add and calls the C library's, which is slow but gives the same bits
 // Source  lib/bits/functions.hpp
 #include "bits/functions.hpp"

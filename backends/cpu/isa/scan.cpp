@@ -1,6 +1,6 @@
 // scan.cpp - the float sums of a scan within a leaf: groups of 8, rows of 16 groups, 16 rows.
 // Idea    a group's sums by doubling: shifted by 1, 2 and 4 lanes and added. What stands before it in its row is one
-//         addition a group, what stands before the row another one a row: the only chains, 16 links each.
+//         addition per group, what stands before the row another one a row: the only chains, 16 links each.
 // Moves   elements and results once
 // Limit   conversions and shifts in L2; the copy limit in DRAM
 // Watch   in place a result may stand where a later element is: shifted leaves are copied first (../scan.cpp)

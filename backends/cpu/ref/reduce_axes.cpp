@@ -1,4 +1,4 @@
-// reduce_axes.cpp (ref) - the definition: a packed copy, the axes that go last, and the
+// reduce_axes.cpp (ref) - the definition: a packed copy, the reduced axes last, and the
 // reduction of its rows.
 #include <cstring>
 #include <vector>

@@ -1,7 +1,7 @@
 // convert.cpp - dst = src * scale, or a function of src, as another type, axes in any order: the table, and what
 // kernels are told.
 //
-// Idea    Axes that lie as one on both sides are one. Runs where both sides run along one axis, tiles where they run
+// Idea    Axes that merge on both sides are merged. Runs where both sides run along one axis, tiles where they run
 //         along two, whole shares where one of these is short, else an element at a time in dst's order; see
 //         kernels.cuh.
 // Moves   every element once in, once out

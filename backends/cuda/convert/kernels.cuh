@@ -3,7 +3,7 @@
 //
 // Idea    A thread takes 4 x 4 elements: a quad of each of four rows of src, converted, becomes a quad of each of four
 //         rows of dst by the choice of registers. A shared tile in dst's layout stands between, so that both sides are
-//         read and written by 256 bytes of a row, 8 to 32 bytes a thread.
+//         read and written by 256 bytes of a row, 8 to 32 bytes per thread.
 // Moves   every element once in, once out.
 // Limit   DRAM; the ceiling is a copy of as many bytes.
 // Watch   The chunk of a tile's row is XORed with a mix of its number: lanes that store a quad have rows four apart,

@@ -4,7 +4,7 @@
 //         (is_usual in lib/bits/functions.hpp), which leaves few comparisons of doubles; else the whole program runs.
 //         A square root and a reciprocal are the chip's own, which are correctly rounded.
 // Moves   every element once in, once out
-// Limit   DRAM, or operations on doubles: 16 an element for exp, 60 for gelu
+// Limit   DRAM, or operations on doubles: 16 per element for exp, 60 for gelu
 // Watch   without a scale: its product would be rounded once more
 // Source  lockstep.h
 #include <utility>

@@ -5,7 +5,7 @@
 
 namespace lockstep::cuda {
 
-// A label of LOCKSTEP_NORMALIZE_PICKED that is no place in its row.
+// A label of LOCKSTEP_NORMALIZE_PICKED that is not a place in its row.
 constexpr fault fault_of_label{3};
 static_assert(static_cast<unsigned>(fault_of_label) < 1u << fault_bits);
 

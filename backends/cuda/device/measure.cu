@@ -34,7 +34,7 @@ __global__ void measure_hold(const volatile unsigned* go) {
 
 __global__ void measure_empty() {}
 
-// unroll independent 16-byte loads a thread in flight before the first store.
+// unroll independent 16-byte loads per thread in flight before the first store.
 template <int unroll>
 __global__ void __launch_bounds__(block)
     measure_copy(const uint4* __restrict__ src, uint4* __restrict__ dst, size_t n) {

@@ -27,7 +27,7 @@ constexpr uint64_t most_described = (uint64_t{1} << (64 - fault_bits - sequence_
 struct alignas(16) mailbox {
   uint64_t word, full;
 };
-// Three words a task, the largest partial result's, for the most tasks of one sequence (leaves_a_task): 768 KiB.
+// Three words per task, the largest partial result's, for the most tasks of one sequence (leaves_a_task): 768 KiB.
 constexpr int64_t mailbox_count = 3 * most_tasks;
 
 // Handed to kernels by value (report() in warp.cuh writes it).
@@ -81,7 +81,7 @@ lockstep_status finish(lockstep_queue* queue);
 lockstep_status scratch(lockstep_queue* queue, size_t bytes, void** pointer);
 void of_description(lockstep_queue* queue, int64_t index);
 bool capturing(const lockstep_queue& queue);
-// The driver takes up to a microsecond, so it is asked once a kernel, device and value. An attribute only grows, so
+// The driver takes up to a microsecond, so it is asked once per kernel, device and value. An attribute only grows, so
 // that another thread's launch never finds less than it has asked for.
 lockstep_status grow_attribute(int device, const void* kernel, cudaFuncAttribute attribute, int value);
 lockstep_status resident_blocks_of(int device, const void* kernel, int threads, size_t shared_bytes, int* blocks);
@@ -97,7 +97,7 @@ lockstep_status launch(const lockstep_queue& queue, const char* name, void (*ker
 }
 
 // In a kernel that launch_early starts, before it touches memory: waits for all that came before in the stream, and
-// lets the next such kernel be made ready. Not at once: blocks of a third kernel would fill processors unevenly.
+// lets the next such kernel be made ready. Not at once: blocks of a third kernel would fill SMs unevenly.
 __device__ __forceinline__ void follow_on() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

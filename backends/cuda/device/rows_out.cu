@@ -1,7 +1,7 @@
 // rows_out.cu - rows of device memory to page-locked host memory, stored over the link.
 //
 // Idea    The copy engine sends each row of a two-dimensional copy by itself, so that rows of a
-//         few KiB leave at 0.6 of the link's speed. Warps that store 16 bytes a lane
+//         few KiB leave at 0.6 of the link's speed. Warps that store 16 bytes per lane
 //         through the mapped address fill the link whatever the pitch.
 // Moves   every byte read once from device memory, written once over the link
 // Limit   the link

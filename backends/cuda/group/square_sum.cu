@@ -1,5 +1,5 @@
 // square_sum.cu - sums of squares and norms of many small arrays in one launch for each type of element.
-// Idea    sequences are cut into equal tasks of 2^k leaves, a block each, a warp a leaf, as reduce/lanes.cuh; the
+// Idea    sequences are cut into equal tasks of 2^k leaves, a block each, one warp per leaf, as reduce/lanes.cuh; the
 //         block of the last task joins what the others hand over. Sequences of at most one leaf are a warp's
 // Moves   every element once, 4 or 8 bytes for each result, 80 bytes of the table for each call
 // Limit   latencies: the table's entry, then the elements; memory where there are enough calls

@@ -5,7 +5,7 @@
 //         of it. It takes any axes, and so is what remains where tiles do not fit.
 // Moves   every element once in, once out.
 // Limit   a launch, then the lines of src that a warp touches.
-// Watch   Index arithmetic: a division an axis, each a multiplication and a shift.
+// Watch   Index arithmetic: a division per axis, each a multiplication and a shift.
 // Source  this repository; figures in tests/results/tries.md.
 #include "../device/queue.hpp"
 #include "../kernel/element.cuh"

@@ -187,7 +187,7 @@ uint32_t tile_share(const tiles_shape& shape, bool along_j, int64_t want, int wo
 
 namespace {
 
-// The busiest processor's blocks, each with its rounds; the sectors of both sides; DRAM where the L2 does not hold
+// The busiest SM's blocks, each with its rounds; the sectors of both sides; DRAM where the L2 does not hold
 // them, to which parts of sectors cost several.
 double cost_of(const axes& a, const tiles_shape& shape, const tiles_choice& choice, const tile_work& work,
                const move_tuning& tuned) {

@@ -2,7 +2,7 @@
 //
 // Idea    Such a matrix is one stretch of memory: a warp loads some KiB of it, 512 bytes an instruction (units of
 //         wide.cuh touch 16 lines by as many), spreads the elements over a tile of its own in shared memory, which
-//         lies as dst does, and writes 256 bytes of each row of dst, 16 a lane. No warp waits for another.
+//         lies as dst does, and writes 256 bytes of each row of dst, 16 per lane. No warp waits for another.
 // Moves   every element once in, once out; no arithmetic.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   A row of the tile is 16 bytes longer than it holds: of 4 bytes the even lanes store 16 neighbours in one row
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(warps * 32) transpose_thin(const __grid_consta
   __syncwarp();  // all lanes have stored what others read
   unsigned char* const dst = plan.dst + first * bytes;
 #pragma unroll
-  for (int k = 0; k < columns / 2; ++k) {  // 16 lanes a row of dst
+  for (int k = 0; k < columns / 2; ++k) {  // 16 lanes per row of dst
     const int j = k * 2 + t / 16, i = t % 16 * V;
     const uint4* const from = reinterpret_cast<const uint4*>(tile + j * pitch) + t % 16;
     auto* const to = reinterpret_cast<element*>(dst + j * plan.dst_ld * bytes) + i;

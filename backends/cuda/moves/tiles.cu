@@ -3,7 +3,7 @@
 // Idea    A tile is a stretch of the run that is contiguous in src by a stretch of the one that is contiguous in
 //         dst; either may be two axes joined. Lanes lie along the one when src is read, along the other when dst is
 //         written, and shared memory stands between; elements of 1 and 2 bytes go by words where rows allow. The
-//         tile's shape is a number, not a type: small arrays get tiles for every processor. What a block does before
+//         tile's shape is a number, not a type: small arrays get tiles for every SM. What a block does before
 //         its first load is about a hundred instructions, for an array that sits in the L2 takes little more than a
 //         launch.
 // Moves   every element once in, once out, and once through shared memory.

@@ -4,7 +4,7 @@
 //         V loads of 16 bytes along src's rows, a transposition in registers
 //         (renaming for 4 bytes and up, byte permutes below), V stores of 16 bytes
 //         into a shared tile that already has dst's layout; after the barrier the
-//         tile leaves by rows of dst, again 16 bytes a lane.
+//         tile leaves by rows of dst, again 16 bytes per lane.
 // Moves   every element once in, once out; no arithmetic.
 // Limit   DRAM; the ceiling is a device-to-device copy of the same bytes.
 // Watch   The chunk index is XORed with the unit's column (& 7): without it the 8

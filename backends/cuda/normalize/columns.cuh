@@ -1,13 +1,13 @@
 // columns.cuh - normalize along an axis that is not the last: rows that lie side by side, as columns.
 //
 //   columns_held      a block holds its columns in shared memory: their statistics, then their results
-//   columns_extremes  of columns that are too long for that: a block a leaf of its columns, here its extremes
+//   columns_extremes  of columns that are too long for that: one block per leaf of its columns, here its extremes
 //   columns_leaves    its sums, squares or moments, and h where a residual is added
-//   columns_join      a thread a column: the tree above its leaves, and what results take, or the one result
+//   columns_join      one thread per column: the tree above its leaves, and what results take, or the one result
 //   columns_apply     results, of statistics that are given too
 //
 // Idea    A block has 16 columns, of 16-bit elements whole sectors of memory. Thread (c, y) has the elements y, y + Y,
-// y + 2 Y ... of column c, which are those of its lanes of order id 1,
+//         y + 2 Y ... of column c, which are those of its lanes of order id 1,
 //         so that what a block holds is each thread's own. Lanes join in the thread first, the rest by shuffles
 // Moves   held: every element once in and once out; long: twice in, of exponentials three times
 // Limit   memory; of exponentials operations of doubles
@@ -361,7 +361,7 @@ __global__ __launch_bounds__(column_block, 3) void columns_held(const column_row
 }
 
 // ---- long columns --------------------------------------------------------------------------------
-// A leaf of its columns a block. Values lie leaf by leaf, those of all columns together.
+// A leaf of its columns per block. Values lie leaf by leaf, those of all columns together.
 struct leaf_of_columns {
   int64_t leaf, first;
   int n;

@@ -22,7 +22,7 @@ inline int64_t column_groups(const lockstep_normalize_desc& d) {
   return d.count / d.inner * ((d.inner - 1) / column_width + 1);
 }
 
-// The workspace of columns that no block holds: 32 bytes a leaf, 16 a column.
+// The workspace of columns that no block holds: 32 bytes per leaf, 16 per column.
 struct column_values {
   void* values;
   void* found;

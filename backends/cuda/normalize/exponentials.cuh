@@ -3,7 +3,7 @@
 // Idea    A thread has quads of a row as rows.cuh has them. Missing elements are infinities that no extreme is and
 //         whose exponential is 0, so that the loops over quads ask for no end
 // Moves   nothing
-// Limit   operations of doubles: 18 an element
+// Limit   operations of doubles: 18 per element
 // Watch   16-bit elements and their difference to the extreme take one operation of doubles and no conversion
 //         (held_below), which a scale of almost 0 does not allow
 // Source  lib/bits/functions.hpp

@@ -34,7 +34,7 @@ template <class E, int R>
 constexpr int exponential_block = (R < order::rows ? exponential_warps
                                                    : exponential_leaves * (sizeof(E) == 8 ? 1 : 2)) *
                                   32;
-// Rows of several quads a thread (narrow.cuh): few, so that code is short and many warps find room, or 8.
+// Rows of several quads per thread (narrow.cuh): few, so that code is short and many warps find room, or 8.
 template <int R>
 constexpr bool is_narrow = R == narrow_quads || R == narrow_quads / 2;
 // Blocks per SM, which say how many registers a thread may have.

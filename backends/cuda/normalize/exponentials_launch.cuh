@@ -29,7 +29,7 @@ lockstep_status launch_exponentials(lockstep_queue& queue, const exponential_row
   if (d.length <= narrow_from)
     return launch_held_exponentials<E, divides, same, 1, 4>(queue, d, d.length <= 16 ? 4 : 8);
   if (d.length <= narrow_to / 2) {
-    // As few threads a row as hold it, more where rows are too few to fill the chip.
+    // As few threads per row as hold it, more where rows are too few to fill the chip.
     constexpr int quads = narrow_quads / 2;
     const int64_t wanted = int64_t{512} * queue.facts->processors;
     int threads = 4;

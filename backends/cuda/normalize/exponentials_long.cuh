@@ -1,13 +1,13 @@
 // exponentials_long.cuh - rows of exponentials that no block can hold, read three times: for their extremes, for their
 // sums, for their results.
 //
-//   exponentials_extremes   a warp a leaf: its extreme, and h where a residual is added
-//   exponentials_centre     a block a row: the extreme of all its leaves
-//   exponentials_sums       a warp a leaf: the sum of its exponentials
-//   exponentials_join       a block a row: the tree above its leaves, and what results take, or the one result
-//   exponentials_apply      a warp a leaf: results
+//   exponentials_extremes   one warp per leaf: its extreme, and h where a residual is added
+//   exponentials_centre     one block per row: the extreme of all its leaves
+//   exponentials_sums       one warp per leaf: the sum of its exponentials
+//   exponentials_join       one block per row: the tree above its leaves, and what results take, or the one result
+//   exponentials_apply      one warp per leaf: results
 //
-// Moves   every element three times in and once out; 24 bytes a leaf
+// Moves   every element three times in and once out; 24 bytes per leaf
 // Limit   memory
 // Watch   where sum is src or residual, later passes find h there
 // Source  lib/bits/functions.hpp, lib/bits/order.hpp

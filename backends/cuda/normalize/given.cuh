@@ -1,10 +1,10 @@
 // given.cuh - contiguous rows whose statistics are given: parts of longer rows.
 //
 //   normalize_apply      of long.cuh
-//   given_exponentials   a warp a leaf: results of SOFTMAX and LOG_SOFTMAX
-//   given_results        a thread a row: LOGSUMEXP and PICKED
+//   given_exponentials   one warp per leaf: results of SOFTMAX and LOG_SOFTMAX
+//   given_results        one thread per row: LOGSUMEXP and PICKED
 //
-// Moves   every element once in and once out, 16 bytes a row
+// Moves   every element once in and once out, 16 bytes per row
 // Limit   memory; of exponentials operations of doubles
 // Watch   with an S of 1 SOFTMAX is asked for in F64: the exponentials themselves
 // Source  lib/bits/order_rows.hpp

@@ -1,7 +1,7 @@
 // gradient_sums.cu - the gradients of weight and bias from the sums of lanes that gradients.cuh leaves.
 // Idea    A block has 32 columns of a leaf; each of its warps joins every eighth lane in registers, lanes far apart
 //         first, and the warps' parts are joined in shared memory. The tree above the leaves is a thread's.
-// Moves   8 bytes a lane and column in, 8 a leaf and column out and in
+// Moves   8 bytes per lane and column in, 8 per leaf and column out and in
 // Limit   L2
 // Watch   lanes without a row count as -0.0
 // Source  lib/bits/order.hpp

@@ -1,17 +1,17 @@
 // gradients.cuh - the gradients of RMS and LAYER: of the rows, of weight, of bias.
 //
 //   gradient_short    rows of up to 512 elements: a group of threads takes a lane of the columns' order
-//   gradient_lanes    longer ones that a block holds: four warps a leaf, a lane of the columns' order a block
-//   gradient_leaves   rows of any length: a warp a leaf; its sums
-//   gradient_join     a block a row: the tree above its leaves, and what its results take
-//   gradient_columns  a thread a column of one lane's rows: results
+//   gradient_lanes    longer ones that a block holds: four warps per leaf, a lane of the columns' order a block
+//   gradient_leaves   rows of any length: one warp per leaf; its sums
+//   gradient_join     one block per row: the tree above its leaves, and what its results take
+//   gradient_columns  one thread per column of one lane's rows: results
 //   gradient_sums     a leaf of a column: its 128 lanes joined
 //   gradient_totals   a column: the tree above its leaves
 //
 // Idea    A lane of a column's sum is 16 rows, 128 apart. Who has a lane's rows one after the other adds their terms in
 //         registers, so that rows are read once and only a sixteenth of the products is ever written
 // Moves   src and gradient once in, dst once out, rows of any length twice in; 8 bytes a column for 16 rows, out and in
-// Limit   memory; registers: 16 columns a thread, a double each for weight and bias
+// Limit   memory; registers: 16 columns per thread, a double each for weight and bias
 // Watch   in place: all of a row is in registers before its first result is written
 // Source  lib/bits/order.hpp, lockstep.h
 #pragma once

@@ -1,6 +1,6 @@
 // held.cuh - rows of up to 128 elements that groups of threads hold in registers: one read, one write.
 //
-// Idea    4 to 32 threads a row, four rows at once a group, whose loads overlap
+// Idea    4 to 32 threads per row, four rows at once per group, whose loads overlap
 // Moves   every element once in and once out
 // Limit   instructions
 // Watch   in place: all of a row is in registers before its first result is written

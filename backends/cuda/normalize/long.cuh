@@ -1,11 +1,11 @@
 // long.cuh - rows that no block can hold: read once for their sums, once more for their results.
 //
-//   normalize_leaves   a warp a leaf: its value, and h where a residual is added
-//   normalize_join     a block a row: the tree above its leaves, and the divisor
-//   normalize_again    a block a row, for the norms of F64 that leave the range of a double
-//   normalize_apply    a warp a leaf: results
+//   normalize_leaves   one warp per leaf: its value, and h where a residual is added
+//   normalize_join     one block per row: the tree above its leaves, and the divisor
+//   normalize_again    one block per row, for the norms of F64 that leave the range of a double
+//   normalize_apply    one warp per leaf: results
 //
-// Moves   every element twice in and once out; 24 bytes a leaf
+// Moves   every element twice in and once out; 24 bytes per leaf
 // Limit   memory
 // Watch   where sum is src or residual, the second pass finds h there
 // Source  lib/bits/order_rows.hpp

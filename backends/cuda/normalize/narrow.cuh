@@ -1,4 +1,4 @@
-// narrow.cuh - rows of up to 1,024 elements by groups of 4 to 32 threads, up to 8 quads a thread.
+// narrow.cuh - rows of up to 1,024 elements by groups of 4 to 32 threads, up to 8 quads per thread.
 //
 // Idea    The fewer threads a row has, the more of its tree of lanes each joins in its own registers, without shuffles,
 //         and the fewer threads work out its divisor

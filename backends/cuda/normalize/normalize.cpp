@@ -1,6 +1,6 @@
 // normalize.cpp - rows divided by their norm, root mean square or spread: the table.
 // Idea    A row that fits is held on the chip between its sums and its results (staged.cuh; held.cuh short rows;
-//         pairs.cuh few rows); a longer one is read twice (long.cuh)
+//         pairs.cuh few rows); a longer one is read twice (long.cuh).
 //         gradients.cuh has the gradients of RMS and LAYER,
 //         exponentials_held.cuh and exponentials_long.cuh have softmax and its kin, whose long rows are read three
 //         times, segments.cu those of rows between offsets; given.cuh rows whose statistics are given.

@@ -14,7 +14,7 @@ inline size_t held_bytes(int warps, int rows_a_leaf, size_t element_bytes) {
   return static_cast<size_t>(warps * rows_a_leaf) * order::lanes * element_bytes;
 }
 
-// The workspace of rows that no block holds: a leaf's moments, 24 bytes a row.
+// The workspace of rows that no block holds: a leaf's moments, 24 bytes per row.
 struct long_room {
   void *values, *found;
   double* plain;

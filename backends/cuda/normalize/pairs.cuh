@@ -1,4 +1,4 @@
-// pairs.cuh - rows of few leaves, two neighbouring lanes a thread: one read, one write.
+// pairs.cuh - rows of few leaves, two neighbouring lanes per thread: one read, one write.
 //
 // Idea    A leaf is two warps', so that few rows keep many threads at work: all elements of a thread and their weights
 //         are on their way at once and stay in registers. Lanes join through shared memory, a row's leaves by its

@@ -1,7 +1,7 @@
 // permuted.cpp - normalize along an axis that is not the last: as contiguous rows in the workspace.
 // Idea    A permutation brings the elements of a row together, rows are normalized as any others, and a permutation
 //         takes the results where they belong
-// Moves   every element three times, once a launch
+// Moves   every element three times, once per launch
 // Limit   a third of the copy's speed; of small calls the launches
 // Watch   results take the elements' places where they are of the same type; h of a residual takes the residual's
 // Source  lib/bits/order_rows.hpp

@@ -1,8 +1,8 @@
 // quad.cuh - four neighbouring elements of a thread: loaded, widened to double, rounded once and stored.
 //
-// Idea    A thread holds lanes 4t to 4t + 3 of a row of lanes (lib/bits/order.hpp), or two of them where several warps
-// share
-//         a leaf. Elements stay as they came, in words, so that a row waits in registers at its own size.
+// Idea    A thread holds lanes 4t to 4t + 3 of a row of lanes (lib/bits/order.hpp), or two of them where several
+//         warps share a leaf.
+//         Elements stay as they came, in words, so that a row waits in registers at its own size.
 // Watch   a 16-bit result rounds once from double: by way of a float rounded to odd (backends/cpu/isa/results.hpp)
 #pragma once
 

@@ -1,6 +1,6 @@
 // staged.cuh - rows that a block holds in shared memory: one read, one write.
 //
-// Idea    A warp a leaf, so that sums have the fixed order's shape as they are; the leaves of a row are one block's
+// Idea    One warp per leaf, so that sums have the fixed order's shape as they are; the leaves of a row are one block's
 //         warps and exchange their values once. Each thread finds its own quads again where it has put them, so that
 //         loops over a leaf's rows stay loops: unrolled, as registers would need, they were ten thousand instructions,
 //         and registers for few warps

@@ -1,4 +1,4 @@
-// vectors.cuh - rows by 16 bytes a load: a block has a row or some of its leaves, a cluster of blocks the others.
+// vectors.cuh - rows by 16 bytes per load: a block has a row or some of its leaves, a cluster of blocks the others.
 //
 // Idea    Elements, weights and biases of a row are on their way at once, and a thread has few of them: loops that are
 //         unrolled are short, and a result follows the divisor at once. The elements go through shared memory to the

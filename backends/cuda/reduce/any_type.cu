@@ -1,8 +1,8 @@
 // any_type.cu - reductions of the types that the other rows have no kernels for.
-// Idea    sums are those of sums/. Extremes: a thread takes 16 bytes at a time and the largest key of eight such loads
-// at
-//         once, and remembers where; which element has it is asked once a run, of threads with the warp's largest
-// Moves   n elements read once; 24 bytes a task of leaves
+// Idea    sums are those of sums/. Extremes: a thread takes 16 bytes at a time and the largest key of eight such
+//         loads at once, and remembers where; which element has it is asked once per run, of the threads with the
+//         warp's largest key
+// Moves   n elements read once; 24 bytes per task of leaves
 // Limit   instructions for elements of 1 and 2 bytes, else memory
 // Watch   an unsigned 64-bit element has the bits of a negative one
 // Source  lib/bits/order.hpp

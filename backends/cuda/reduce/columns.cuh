@@ -1,6 +1,6 @@
 // columns.cuh - sequences that lie across memory, neighbours of one another.
 //
-//   reduce_short_columns  a thread a column of up to 128 elements
+//   reduce_short_columns  one thread per column of up to 128 elements
 //   reduce_columns  threads across columns, 16 lanes of a leaf each (2-byte elements: 8 lanes of two columns; 4 lanes
 //                   of few columns; 4 lanes of four columns by loads of 16 bytes)
 // join_few_partials, or join_partials (subtree.cuh), then walks the tree above a column's leaves.
@@ -38,7 +38,7 @@ constexpr int column_blocks = V == 4                                ? 2
                               : Fold::ordered                       ? 4
                                                                     : most_column_blocks;
 
-// V neighbouring columns a thread (2 of 2 bytes, 4 of 4, by one load: what a warp has in flight doubles, or is four
+// V neighbouring columns per thread (2 of 2 bytes, 4 of 4, by one load: what a warp has in flight doubles, or is four
 // times as much, and that is what limits it). `across` threads (a power of two) lie across columns, `down` down a leaf
 // with lanes / down lanes each, lane = y + down * slot; the rest of the block takes other leaves. Joins d = 64 ... down
 // are within a thread, the others go through shared memory. down: 8 * V, and more for few columns, of which a thread
@@ -249,7 +249,7 @@ struct by_short_columns : way {
   }
 };
 
-// A thread a column of few leaves: a warp would be 32 threads for them.
+// One thread per column of few leaves: a warp would be 32 threads for them.
 constexpr int most_few_leaves = 8;
 template <class Fold>
 __global__ __launch_bounds__(block_threads) void join_few_partials(Fold fold, const int64_t count, const int leaves,
@@ -314,7 +314,7 @@ lockstep_status launch_runs(lockstep_queue& queue, const Fold& fold, const locks
   return launch_columns<1>(queue, fold, all, call.workspace);
 }
 
-// V columns a thread: two where elements of 2 bytes are aligned in pairs, four where floats of 4 are in fours.
+// V columns per thread: two where elements of 2 bytes are aligned in pairs, four where floats of 4 are in fours.
 template <int V>
 struct by_columns : way {
   static const char* refuses(const lockstep_queue&, const lockstep_call& call) {

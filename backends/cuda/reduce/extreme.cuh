@@ -112,7 +112,7 @@ __device__ __forceinline__ int32_t best_of_rows(const int32_t (*x)[4], int32_t t
 }
 
 // The best key of x[0 .. n-1], and as bits of `where` who has it. Floats by the hardware's
-// maximum: four operations an element in place of eight, of which NaN and the key take five.
+// maximum: four operations per element in place of eight, of which NaN and the key take five.
 template <int n, class T>
 __device__ __forceinline__ typename key_of<T>::type best_key(const T (&x)[n], typename key_of<T>::type turn,
                                                              uint32_t* where) {

@@ -1,7 +1,7 @@
 // few_rows.cu - dst[s] = the sum of element s of 2 to 16 rows: what all-reduces add.
 // Idea    A thread takes the same 16 bytes of each row, all loads in flight at once, and stores its 2 to 8 results
 //         together. Every row is a lane of the fixed order, and lanes that are missing are -0.0, which no sum shows
-// Moves   n elements read once, results written once; an addition and a conversion an element
+// Moves   n elements read once, results written once; an addition and a conversion per element
 // Limit   memory
 // Watch   rows and dst begin at multiples of 16 bytes; the last results are a thread's, one by one
 // Source  lib/bits/order.hpp

@@ -1,11 +1,11 @@
-// lane_rows.cuh - rows of up to 8 leaves of f32, a thread a lane.
+// lane_rows.cuh - rows of up to 8 leaves of f32, one thread per lane.
 //
 // Idea    The order gives a leaf 128 accumulators: here each is a thread's, so that a leaf is four warps', a row one
 //         block's, and all of a row is on its way before the first element is added. No thread needs another before
-//         its own lane is done; then one join through shared memory and the tree, a warp a leaf.
+//         its own lane is done; then one join through shared memory and the tree, one warp per leaf.
 // Moves   n elements read once, by loads of 4 bytes (a warp 128), which lie side by side at any alignment
-// Limit   memory reads. Rows at any alignment gain the most over a warp a leaf (lanes.cuh); where the last leaf
-//         is short its threads idle, and a warp a leaf is faster.
+// Limit   memory reads. Rows at any alignment gain the most over one warp per leaf (lanes.cuh); where the last leaf
+//         is short its threads idle, and one warp per leaf is faster.
 // Watch   32 registers, or an SM has one block of 1,024 threads
 // Source  lib/bits/order.hpp; figures in tests/results/tries.md.
 #pragma once
@@ -82,7 +82,7 @@ struct by_lane_rows : way {
            d.count * leaves * order::lanes <= int64_t{queue.facts->processors} * resident_threads;
   }
   // For rows that 16-byte loads do not fit, and for long arrays of others where few of its threads idle. Of short
-  // arrays a warp a leaf is faster.
+  // arrays one warp per leaf is faster.
   static bool yields(const lockstep_queue& queue, const lockstep_call& call) {
     const lockstep_reduce_desc& d = call.reduce;
     if (suits(queue, d)) return false;

@@ -1,4 +1,4 @@
-// lanes.cuh - a warp a leaf, a block an aligned subtree of 2^k leaves: long rows and whole arrays.
+// lanes.cuh - one warp per leaf, one block per aligned subtree of 2^k leaves: long rows and whole arrays.
 //
 // Idea    square_sum.cu's: 16 bytes a thread where src allows, a leaf's lanes joined by shuffles, one launch: the block
 // of

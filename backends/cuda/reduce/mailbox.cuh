@@ -117,7 +117,7 @@ template <class Fold>
 __device__ __forceinline__ typename Fold::partial collect(const Fold& fold, mailbox* boxes, int64_t first, int here,
                                                           int t) {
   using P = typename Fold::partial;
-  constexpr int W = words_of<P>, n = W < 4 ? 4 / W : 1;  // values a thread at once; 8 spill in 64 registers
+  constexpr int W = words_of<P>, n = W < 4 ? 4 / W : 1;  // values per thread at once; 8 spill in 64 registers
   mailbox* const at = boxes + first * W;
   if (here <= 32) {
     P value[1] = {fold.none()};

@@ -1,7 +1,7 @@
 // reduce.cu - dst[s] = sum, min, max, argmin or argmax of sequence s.
 // Idea    square_sum.cu's kernels with another fold: floats keep the fixed order,
 //         exact folds (integer sums; comparisons by integer keys) join only once
-// Moves   n elements read once; 1 to 10 instructions an element
+// Moves   n elements read once; 1 to 10 instructions per element
 // Limit   memory reads (0.96 to 0.99 of them on an H200 for long rows and whole arrays, 0.94
 //         to 0.97 for whole rows of split_rows.cuh, 0.82 to 0.90 for those of staged_rows.cuh)
 // Watch   NaN wins, -0.0 < +0.0, the lowest index wins a tie; an array whose keys are

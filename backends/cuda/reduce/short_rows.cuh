@@ -1,6 +1,6 @@
 // short_rows.cuh - rows of one leaf straight from global memory.
 //
-//   reduce_packed     rows of at most 128: 1 to 32 threads a row, several rows a warp
+//   reduce_packed     rows of at most 128: 1 to 32 threads per row, several rows per warp
 //   reduce_row_pairs  contiguous rows of one leaf, two a warp; many short ones of 2 or 4 bytes are for
 //                     split_rows.cuh and staged_rows.cuh
 //
@@ -19,7 +19,7 @@
 
 namespace lockstep::cuda {
 
-// ---- several rows a warp ---------------------------------------------------------------
+// ---- several rows per warp ---------------------------------------------------------------
 // `threads` (a power of two) threads hold the lanes of a row, four each: V = 4 as
 // neighbours by one load, V = 1 as u + threads * slot for any alignment and stride.
 // Several batches of rows are loaded before the first is joined: `first` is this thread's of the

@@ -1,6 +1,6 @@
 // split_rows.cuh - aligned rows of 8 to 128 elements of 4 bytes, a multiple of four, in registers.
 //
-// Idea    A warp loads eight times 16 bytes a thread, whole rows one after another; L
+// Idea    A warp loads eight times 16 bytes per thread, whole rows one after another; L
 //         threads hold a row, of fewer than 4 * L elements the last ones nothing. A
 //         join's two threads have the two halves of eight rows: each gives away half of
 //         its rows and gets the other halves of the rest, so that every step joins whole

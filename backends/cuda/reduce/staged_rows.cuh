@@ -6,7 +6,7 @@
 //         addresses or alignment, and no block for a barrier. A block ends after few tiles:
 //         blocks start in the order of the rows, and so reads and writes stay together. 1, 2 or 4 threads take a
 //         row, up to 32 lanes each, so that most joins need no shuffle.
-// Moves   n elements read once; 3 to 4 instructions an element of a thread
+// Moves   n elements read once; 3 to 4 instructions per element of a thread
 // Limit   memory: 0.85 to 0.90 of it (0.81 to 0.88 by blocks that stay to the end, whose warps
 //         drift apart; tests/results/tries.md)
 // Watch   Bank conflicts: threads' rows start stride words apart. Thread t takes its lanes
@@ -231,7 +231,7 @@ __device__ __forceinline__ typename Fold::partial fold_part(const Fold& fold, co
   return value::partial(fold, mine);
 }
 
-// threads = 1: a row of up to S elements a thread, by loads of V. 2 and 4: of up to 64, of any number.
+// threads = 1: a row of up to S elements per thread, by loads of V. 2 and 4: of up to 64, of any number.
 template <class Fold, int threads, int S, int V>
 __global__ __launch_bounds__(staged_warps * 32, 4) void reduce_rows(Fold fold, const sequences all,
                                                                     const staged_plan plan) {

@@ -14,7 +14,7 @@
 
 namespace lockstep::cuda {
 
-// ---- a block a subtree -------------------------------------------------------------------
+// ---- one block per subtree -------------------------------------------------------------------
 // The value of `here` leaves from leaf `first` of a sequence, in warp 0. Warps take
 // leaves in turn, so that the block streams contiguous memory.
 template <int V, int ahead, bool streams, class Fold>

@@ -28,7 +28,7 @@ lockstep_status run_fold(lockstep_queue& queue, const lockstep_call& call, const
                   static_cast<int>(call.reduce.dtype));
 }
 
-// Partial results, and two words a sequence for the passes that may follow a norm.
+// Partial results, and two words per sequence for the passes that may follow a norm.
 template <class Way>
 size_t workspace_of(const lockstep_call& call) {
   const bool follow = rescales(call.reduce) && Way::shares(call);

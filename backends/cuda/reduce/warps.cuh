@@ -1,7 +1,7 @@
-// warps.cuh - a warp or a thread a sequence, whatever its stride and length.
+// warps.cuh - a warp or one thread per sequence, whatever its stride and length.
 //
-//   reduce_warp   a warp a sequence, leaf after leaf: strided ones of one leaf, empty ones
-//   reduce_alone  a thread a sequence: the naive rung
+//   reduce_warp   one warp per sequence, leaf after leaf: strided ones of one leaf, empty ones
+//   reduce_alone  one thread per sequence: the naive rung
 //
 // Idea    Nobody waits for anybody but the threads of a warp.
 // Moves   n elements read once; strided ones a sector each
@@ -32,7 +32,7 @@ __global__ __launch_bounds__(block_threads, 3) void reduce_warp(Fold fold, const
   }
 }
 
-// ---- a thread a sequence -------------------------------------------------------------
+// ---- one thread per sequence -------------------------------------------------------------
 // Lanes visited in bit-reversed order join like a binary counter's carries, so 7
 // partials stand in for 128.
 template <class Fold>

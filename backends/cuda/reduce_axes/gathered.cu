@@ -1,4 +1,4 @@
-// gathered.cu - reductions over axes that do not lie as one, each element read where it lies.
+// gathered.cu - reductions over axes that cannot be merged, each element read where it lies.
 // Idea    A warp a leaf, as lanes.cuh: an element's place comes of its index by a multiplication and a shift an axis.
 //         V neighbours by one load where the innermost runs allow it. Sequences of one leaf are a warp each, longer
 //         ones a block's or several blocks'

@@ -1,4 +1,4 @@
-// gathered.hpp - reductions over axes that do not lie as one, without a copy: what a launch is told.
+// gathered.hpp - reductions over axes that cannot be merged, without a copy: what a launch is told.
 #pragma once
 
 #include "../device/queue.hpp"

@@ -1,7 +1,7 @@
-// reduce_axes.cpp - dst[s] = reduction over the axes that go, for each element s of the axes that stay.
-// Idea    axes that lie as one are one. Where one is left that goes, and one or few batches that stay, the call is one
-//         or a few of reduce or square_sum. Where the innermost axis goes, elements are read where they lie
-//         (gathered.cu). Else a permutation brings the axes that go together, and rows are reduced
+// reduce_axes.cpp - dst[s] = reduction over the reduced axes, for each element s of the kept axes.
+// Idea    axes that can be merged are merged. If one reduced axis is left, with one or a few batches, the call is one
+//         or a few calls of reduce or square_sum. If the innermost axis is reduced, elements are read where they lie
+//         (gathered.cu). Otherwise a permutation brings the reduced axes together, and rows are reduced
 // Moves   every element once; permuted: three times, by way of a copy in the workspace
 // Limit   memory; of many small batches the launches
 // Watch   a row is chosen at the launch, by the pointers, so the workspace must do for all of them. A fault names a
@@ -56,7 +56,7 @@ size_t workspace_of_any(const lockstep_queue* queue, const lockstep_table& table
 }
 
 // ---- batches -----------------------------------------------------------------------------
-// `outer` calls; the innermost axis that stays gives each one's sequences.
+// `outer` calls; the innermost kept axis gives each one's sequences.
 struct batches {
   lockstep_call inner;
   int64_t outer = 1;
@@ -222,7 +222,7 @@ lockstep_call rows_of_copy(const lockstep_call& call) {
   return inner_call(call, split.count, split.length, 1, split.length);
 }
 
-// The copy: axes that stay, then those that go.
+// The copy: the kept axes, then the reduced ones.
 lockstep_call permutation_of(const lockstep_call& call, void* copy) {
   const lockstep_reduce_axes_desc d = call.reduce_axes;
   lockstep_call permute = call;

@@ -1,4 +1,4 @@
-// columns.cuh - sequences that lie side by side: a thread a sequence.
+// columns.cuh - sequences that lie side by side: one thread per sequence.
 //
 // Idea    Neighbouring threads take neighbouring sequences, so that the elements at one index are one contiguous read
 //         and their results one contiguous write. All that the order asks for is a thread's own. Where float sums of

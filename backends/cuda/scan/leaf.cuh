@@ -6,7 +6,7 @@
 //         are -0.0. What stands before a group in its row is a chain of 16 additions, one thread a row; what stands
 //         before a row another one.
 // Moves   every element once in and once out
-// Limit   the copy limit; additions in double, 7 an element, and shuffles
+// Limit   the copy limit; additions in double, 7 per element, and shuffles
 // Watch   results stand where their elements do, exclusive ones too, so that a call may be in place
 // Source  lib/bits/order_rows.hpp
 #pragma once

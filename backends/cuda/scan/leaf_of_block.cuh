@@ -1,4 +1,4 @@
-// leaf_of_block.cuh - a block scans a leaf, four rows a warp: for few leaves, which would leave most warps idle.
+// leaf_of_block.cuh - a block scans a leaf, four rows per warp: for few leaves, which would leave most warps idle.
 //
 // Idea    As staged.cuh, its steps dealt out: while one warp finds what stands before the leaf, another walks its
 // groups Moves   every element once in and once out; a mailbox a leaf, through the L2 Limit   latencies: of the load,

@@ -1,4 +1,4 @@
-// look_back.cuh - long sequences, one launch: a warp a leaf, which finds what stands before it in mailboxes.
+// look_back.cuh - long sequences, one launch: one warp per leaf, which finds what stands before it in mailboxes.
 //
 // Idea    What stands before leaf k is the order's tree over k leaves: a subtree for each bit of k that is set. There
 //         is a mailbox for the sum of each leaf, of each 32 leaves, of each 32^2 and so on; the last of them hands it

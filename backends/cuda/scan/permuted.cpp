@@ -1,7 +1,7 @@
 // permuted.cpp - scans of sequences whose elements lie apart: as rows in the workspace.
 // Idea    A permutation brings the elements of a sequence together, the rows are scanned as any others, and a
 //         permutation takes the results where they belong. Where src or dst has rows already, it stays out
-// Moves   every element three times, once a launch
+// Moves   every element three times, once per launch
 // Limit   a third of the copy's speed; of small calls the launches
 // Watch   a row of the permutations is chosen at the launch, by the pointers: none needs workspace. Results take the
 //         elements' places where they are as wide

@@ -1,7 +1,7 @@
 // sequences.cuh - short sequences, and those whose lengths only the device knows.
 //
 //   scan_short       sequences of up to 128 elements: 2 to 32 threads each, 8 to 128 of them a warp
-//   scan_segments    a warp a segment, leaf after leaf
+//   scan_segments    one warp per segment, leaf after leaf
 //
 // Moves   every element once in and once out
 // Limit   scan_short: 0.87 of the copy's speed for rows of 64 f32 (H200). scan_segments: latencies of a leaf after the

@@ -1,9 +1,9 @@
 // square_sum.cu - dst[s] = sum of x^2 over sequence s, or its root (NORM2).
 // Idea    reduce/table.cuh's ways with another fold; whole arrays: a warp a leaf of 2,048 elements, four neighbouring
-//         lanes a thread in one 16-byte load; joins by shuffles; a block an aligned subtree of leaves; the last block
+//         lanes per thread in one 16-byte load; joins by shuffles; a block an aligned subtree of leaves; the last block
 //         joins what the others hand over: one launch, no atomic decides an order
 // Moves   n elements read once; 1 fma in double (integers: a multiply and a wide
-//         add) an element; 0.25 operations a byte for f32
+//         add) per element; 0.25 operations per byte for f32
 // Limit   memory reads, from about 16 Mi elements; below that launch and the way to
 //         the last block
 // Watch   the tail leaf; who waits for a partial result (mailbox.cuh); 2^31 elements; f64 norms

@@ -3,9 +3,9 @@
 // Idea    A thread keeps its place in the plane, two rows of it for radius 1 to 4, and walks along the outermost axis.
 //         Of each plane it loads its own elements, which add a tap to the 2r + 1 outputs whose partial sums wait in
 //         registers, and the taps within the plane, which the L1 has for its neighbours too. Where a tap lies is worked
-//         out once a walk: an edge that folds is an offset like any other, no row needs an alignment, and lanes go on
+//         out once per walk: an edge that folds is an offset like any other, no row needs an alignment, and lanes go on
 //         from one row to the next.
-// Moves   bytes written once, read once and (walk + 2r) / walk times from the L2; 3r + 1 loads an output of two rows,
+// Moves   bytes written once, read once and (walk + 2r) / walk times from the L2; 3r + 1 loads per output of two rows,
 //         4r + 1 of one
 // Limit   the L1: a load of 32 lanes that begins anywhere in a line takes two of its cycles. Large arrays whose planes
 //         fill the tiles of `streamed` are faster there.

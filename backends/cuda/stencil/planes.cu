@@ -2,9 +2,9 @@
 // Idea    A block brings some whole rows into shared memory as they lie, one run of memory; of a plane with r more on
 //         either side. A thread computes one place of 8 rows: a table says once where a tap within the row folds to,
 //         and of the taps across rows a window of 8 + 2r elements waits in registers.
-// Moves   bytes written once, read once and (P + 2r) / P times from L2, P rows a block; an output of rank 2 loads
+// Moves   bytes written once, read once and (P + 2r) / P times from L2, P rows per block; an output of rank 2 loads
 //         2r + 1 + 2r / 8 elements from shared memory
-// Limit   shared memory: r = 4 takes 10 words an output, of which an SM loads 32 a cycle: 0.7 times a
+// Limit   shared memory: r = 4 takes 10 words per output, of which an SM loads 32 per cycle: 0.7 times a
 //         copy's time
 // Watch   src may start anywhere in 16 bytes; rows are packed in the tile whatever their strides
 // Source  this repository; figures in tests/results/tries.md

@@ -1,8 +1,8 @@
 // registers.cu - row sweeps_registers: many sweeps of a line in one pass over memory; rank 1, radius 1 to 4.
-// Idea    a warp holds a stretch of the line, 16 or 32 consecutive points a lane, in registers and applies one sweep
+// Idea    a warp holds a stretch of the line, 16 or 32 consecutive points per lane, in registers and applies one sweep
 //         after the other; a sweep needs r points from either neighbour, by shuffles. What lies near the stretch's
-//         ends goes stale by r points a sweep, so neighbouring stretches overlap by 2 r times the sweeps.
-// Moves   each element in once and out once a pass, and the overlap once more; 2r + 1 fma a point and sweep
+//         ends goes stale by r points per sweep, so neighbouring stretches overlap by 2 r times the sweeps.
+// Moves   each element in once and out once per pass, and the overlap once more; 2r + 1 fma per point and sweep
 // Limit   fused multiply-adds, and device memory where there are few sweeps
 // Watch   a boundary folds in every sweep, not once before the first: blocks at a line's ends sweep in shared memory,
 //         where they can. WRAP continues the line with the same chain of operations and VALID ends it.
@@ -90,7 +90,7 @@ __device__ __forceinline__ void sweep_stretch(const sweep<T>& s, const taps<T, 2
       x[k] = at >= 0 && at < n ? __ldg(from + at) : T(0);
     }
   }
-  // From one element a lane to one stretch of points a lane.
+  // From one element per lane to one stretch of points per lane.
 #pragma unroll
   for (int k = 0; k < P; ++k) {
     const int e = k * 32 + lane;

@@ -12,7 +12,7 @@
 //         block of 16 warps per SM, all its registers, cannot hide shared
 //         memory's latency, the copies' and the barrier's (issue slots 0.65 used)
 // Watch   partial sums need compile-time indices; the copies' addresses are worked out
-//         once a tile: doing it once a plane took as many instructions as the sums
+//         once per tile: doing it once per plane took as many instructions as the sums
 //         (0.50 of copy); src off 16-byte alignment is copied element by element; a tile's
 //         ragged end can be wider than the lanes left over
 // Tuned   3-D f32 r = 4, 512 / 1000 cubed: 8 warps x 2 blocks 0.64 / 0.53, 12 x 1 0.62 / 0.59,
@@ -383,7 +383,7 @@ double streamed_cost(const lockstep_queue& queue, const lockstep_stencil_desc& d
                                     measured_processors / queue.facts->processors;
 }
 
-// Planes that fill little of a tile: a thread an output is faster.
+// Planes that fill little of a tile: one thread per output is faster.
 int streamed_yields(const lockstep_queue* queue, const lockstep_call* call) {
   const stencil_tuning& tuned = queue->facts->tuned.stencils;
   const lockstep_stencil_desc& d = call->stencil;

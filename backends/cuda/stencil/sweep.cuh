@@ -131,7 +131,7 @@ struct place {  // where a sweep reads or writes
   int64_t batch, stride[2];
 };
 
-// Calls launch(sweep, sweeps of the pass) once a pass; launch returns a status.
+// Calls launch(sweep, sweeps of the pass) once per pass; launch returns a status.
 template <class T, class Launch>
 lockstep_status for_each_pass(const lockstep_call& call, int32_t depth, Launch launch) {
   const lockstep_stencil_desc& d = call.stencil;

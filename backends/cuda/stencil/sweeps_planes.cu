@@ -3,8 +3,8 @@
 //         three planes of the first sweep, whose partial sums wait in registers; the plane that this ends arrives at
 //         the second sweep a step later. Columns of a neighbouring lane come by shuffles, rows of a neighbouring warp
 //         through shared memory, for all sweeps at one barrier a step.
-// Moves   each element in once and out once a pass; tiles overlap by twice the sweeps, chunks of planes by as much;
-//         7 fma a point and sweep
+// Moves   each element in once and out once per pass; tiles overlap by twice the sweeps, chunks of planes by as much;
+//         7 fma per point and sweep
 // Limit   instructions and latencies of few warps per SM; registers end at three sweeps
 // Watch   a boundary folds in every sweep, not once before the first. Along y the row beyond an end is read from the
 //         row that it equals, along x it is chosen in registers, along z the plane beyond is the last one again, the

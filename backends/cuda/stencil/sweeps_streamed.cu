@@ -4,7 +4,7 @@
 //         arrives at the second sweep at once, and so on. Columns of a neighbouring lane come by shuffles; no warp
 //         waits for another.
 // Moves   each element in once and out once a pass; strips overlap by twice the radius times the sweeps, chunks of rows
-//         by as much; 4r + 1 fma a point and sweep
+//         by as much; 4r + 1 fma per point and sweep
 // Limit   fused multiply-adds, and device memory where there are few sweeps
 // Watch   a boundary folds in every sweep, not once before the first: tiles in shared memory take the results near the
 //         plane's edges. WRAP continues the plane with the same chain of operations and VALID ends it.

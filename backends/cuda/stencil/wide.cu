@@ -3,7 +3,7 @@
 //         them into place when src and dst are aligned differently, and stores one
 //         vector; neighbours' windows overlap and L1 serves them, so there is no
 //         shared memory, no barrier, no halo
-// Moves   bytes read + written once; 2r + 1 fma an output: 9 flops a byte for r = 4 f32
+// Moves   bytes read + written once; 2r + 1 fma per output: 9 flops per byte for r = 4 f32
 // Limit   device memory; the ceiling is the copy
 // Watch   windows at a row's ends fold tap by tap; vectors never leave the row, so
 //         nothing outside src is read; dst is aligned, src may be off by any element

@@ -1,4 +1,4 @@
-// columns.cuh - sequences that lie side by side: a block a leaf of 8 or 32 of them.
+// columns.cuh - sequences that lie side by side: one block per leaf of 8 or 32 of them.
 //
 // Idea    Neighbouring threads read neighbouring sequences. A thread holds every G-th lane of its own one, so that all
 //         but the last joins are its own; those are one thread's, from shared memory. Tasks of 2^k leaves, so that

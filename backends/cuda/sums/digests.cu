@@ -3,7 +3,7 @@
 // Idea    A word's term needs its place alone, so that a thread takes 16 bytes wherever they lie, and joins come in any
 //         order. Sequences that begin between two words are read by 4 bytes and shifted
 // Moves   every element once
-// Limit   memory reads; 27 instructions a word are half of what an SM issues while the memory brings it
+// Limit   memory reads; 27 instructions per word are half of what an SM issues while the memory brings it
 // Watch   places count from the sequence's first element, so that rows at odd addresses have whole words too
 // Source  lib/bits/digest.hpp
 #include "bits/digest.hpp"

@@ -234,7 +234,7 @@ struct exact_terms : exact_results {
       default: return run<term::plain, kind>(d, at, first, n, t, so_far);
     }
   }
-  // Terms and signs are asked once a run, not once a word.
+  // Terms and signs are asked once per run, not once per word.
   __device__ static partial leaf(const term_sums& d, const pair_places& at, int64_t first, int n, int t,
                                  const partial& so_far) {
     if (d.kind == term::truth)

@@ -1,6 +1,6 @@
 // floats.cu - sums of terms of floats, in double and in the fixed order.
 // Idea    a warp a leaf: thread t holds lanes 4t to 4t + 3 and loads rows of both arrays before it uses the first; of
-//         few leaves a thread a lane.
+//         few leaves one thread per lane.
 //         Which term is asked once for several rows, so that one kernel has all
 // Moves   every element of both arrays once
 // Limit   memory reads; of 16-bit elements the conversions to double

@@ -1,11 +1,11 @@
 // kernels.cuh - sequences of one array or two by groups of threads, by warps, or by blocks that share them.
 //
-//   sums_of_short    4 or 8 threads a sequence of at most 128 elements, four quads of elements a thread
-//   sums_of_warps    a warp a sequence, leaf after leaf: many, or of lengths of their own
+//   sums_of_short    4 or 8 threads per sequence of at most 128 elements, four quads of elements per thread
+//   sums_of_warps    one warp per sequence, leaf after leaf: many, or of lengths of their own
 //   sums_of_tasks    a block a task of 2^k leaves: few and long; the last task's block joins what mailboxes bring. Of
-//                    very few leaves each is four warps', a thread a lane
-//   sums_of_columns  a block a leaf of neighbouring sequences (columns.cuh)
-//   sums_of_parts    a block a sequence: the tree above its tasks, where there are no mailboxes
+//                    very few leaves each is four warps', one thread per lane
+//   sums_of_columns  one block per leaf of neighbouring sequences (columns.cuh)
+//   sums_of_parts    one block per sequence: the tree above its tasks, where there are no mailboxes
 //
 // A fold has
 //   partial          what leaves and blocks exchange; joined(a, b) and a + b join them
@@ -15,7 +15,7 @@
 //                    fold up to most_run leaves. so_far: its part of those before, which the result has too
 //   commutes         join(a, b) has the bits of join(b, a)
 //   short_rows<Q>(d, at, n, t, threads, value)
-//                    if there is one: the values of several short sequences, each of a group with Q quads a thread
+//                    if there is one: the values of several short sequences, each of a group with Q quads per thread
 //   column<C>(d, at, n, room, means)
 //                    if there is one: a leaf of C neighbouring sequences, by a block
 //   leaf_by_lanes(d, at, first, n, room)
@@ -33,7 +33,7 @@ namespace lockstep::cuda {
 
 constexpr int most_run = 8;
 
-constexpr int short_quads = 4, short_quad_threads = 8;  // of a thread; of a sequence with several quads a thread
+constexpr int short_quads = 4, short_quad_threads = 8;  // of a thread; of a sequence with several quads per thread
 template <class Fold>
 constexpr bool takes_short_rows = requires(const term_sums& d, const pair_places (&at)[short_quads],
                                            typename Fold::partial (&value)[short_quads]) {

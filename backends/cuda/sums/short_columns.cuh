@@ -1,4 +1,4 @@
-// short_columns.cuh - few elements a sequence, sequences side by side: a thread a sequence.
+// short_columns.cuh - few elements per sequence, sequences side by side: one thread per sequence.
 //
 // Idea    All lanes are a thread's own, all its loads are in flight together, and no thread waits for another. Means
 // and

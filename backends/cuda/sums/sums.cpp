@@ -1,7 +1,7 @@
 // sums.cpp - dst[s] = sum of x * y, (x - y)^2, |x - y| or |x| of a sequence; its mean and variance; its digest: the
 //            table.
-// Idea    a warp a leaf of both arrays; a warp a sequence where they are many or short, else blocks share them
-// Moves   every element of both arrays once; 32 bytes a task
+// Idea    one warp per leaf of both arrays; one warp per sequence where they are many or short, else blocks share them
+// Moves   every element of both arrays once; 32 bytes per task
 // Limit   memory reads; see floats.cu, moments.cu, exact.cu and digests.cu
 // Watch   segments are a warp each, however long
 // Source  lib/bits/order.hpp, lib/bits/order_rows.hpp
