@@ -205,19 +205,19 @@ DOC_REDUCES("prod", DOC_SUMMED, "Multiply the elements.",
   "Floats are multiplied in double in the fixed order; the bits depend on nothing but the elements and their order. Integers are\nexact: what does not fit raises Overflow. Of no elements: 1.\n",
   "np.array([2.0, 3.0, 4.0]))\nnp.float64(24.0)"),
 
-DOC_REDUCES("nansum", DOC_SUMMED, "Sum the elements that are no NaN.",
+DOC_REDUCES("nansum", DOC_SUMMED, "Sum the elements that are not NaN.",
   DOC_ROUNDED DOC_KEEPDIMS DOC_WHERE DOC_INITIAL,
   "As `sum`.",
   "The bits of `sum` with +0.0 in place of each NaN.\n",
   "np.array([1.0, np.nan, 2.0]))\nnp.float64(3.0)"),
 
-DOC_REDUCES("nanmax", DOC_EXTREME, "The greatest element that is no NaN.",
+DOC_REDUCES("nanmax", DOC_EXTREME, "The greatest element that is not NaN.",
   DOC_KEEPDIMS DOC_WHERE DOC_INITIAL,
   "The dtype and array type of `x`.",
   "NaN if there is no number. -0.0 is less than +0.0.\n",
   "np.array([1.0, np.nan, 2.0]))\nnp.float64(2.0)"),
 
-DOC_REDUCES("nanmin", DOC_EXTREME, "The least element that is no NaN.",
+DOC_REDUCES("nanmin", DOC_EXTREME, "The least element that is not NaN.",
   DOC_KEEPDIMS DOC_WHERE DOC_INITIAL,
   "The dtype and array type of `x`.",
   "NaN if there is no number. -0.0 is less than +0.0.\n",
@@ -256,13 +256,13 @@ DOC_SEGMENTS("all", "", "Whether no element of each segment is 0.", "", "",
 DOC_SEGMENTS("prod", "dtype=None, ", "Multiply the elements of each segment.", DOC_ROUNDED, DOC_OVERFLOW,
   "[3, 4, 2]), [0, 2, 3])\narray([12,  2])"),
 
-DOC_SEGMENTS("nansum", "dtype=None, ", "Sum the elements of each segment that are no NaN.", DOC_ROUNDED, "",
+DOC_SEGMENTS("nansum", "dtype=None, ", "Sum the elements of each segment that are not NaN.", DOC_ROUNDED, "",
   "[1.0, np.nan, 2.0]), [0, 2, 3])\narray([1., 2.])"),
 
-DOC_SEGMENTS("nanmax", "", "The greatest element of each segment that is no NaN.", "", DOC_EMPTY,
+DOC_SEGMENTS("nanmax", "", "The greatest element of each segment that is not NaN.", "", DOC_EMPTY,
   "[1.0, np.nan, 2.0]), [0, 2, 3])\narray([1., 2.])"),
 
-DOC_SEGMENTS("nanmin", "", "The least element of each segment that is no NaN.", "", DOC_EMPTY,
+DOC_SEGMENTS("nanmin", "", "The least element of each segment that is not NaN.", "", DOC_EMPTY,
   "[1.0, np.nan, 2.0]), [0, 2, 3])\narray([1., 2.])"),
 
 "stencil(x, weights, *, radius=None, mode='reflect', cval=0.0, sweeps=1, form='auto', axes=None, "

@@ -33,7 +33,7 @@ def reduce(function: Any, x: Any, keywords: dict[str, Any]) -> Any:
 
 def nanmean(x: Any, axis: int | Sequence[int] | None = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None, out: Any = None,
             **options: Any) -> Any:
-    """Take the mean of the elements that are no NaN, as `numpy.nanmean`.
+    """Take the mean of the elements that are not NaN, as `numpy.nanmean`.
 
     Parameters
     ----------
