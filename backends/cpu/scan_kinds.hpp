@@ -6,9 +6,9 @@
 //   last(src, n, total)      the result of a leaf's last element: where results are shifted, the next one's first
 //   put(dst, result, sequence), first()   what stands before the first element
 //   nothing()                what stands before the first leaf
-//   resume(d, sequence, before), resumed(d, sequence)   what a description's `before` has, for the first leaf and
-//   element most_columns             that columns() takes at once runs                     what stands before an
-//   element is made of what stands before the one before it
+//   resume(d, sequence, before), resumed(d, sequence)   what `before` says for the first leaf and the first element
+//   most_columns             how many columns() takes at once
+//   runs                     whether the value before an element follows from the value before its predecessor
 #pragma once
 
 #include <bit>

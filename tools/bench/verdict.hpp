@@ -11,10 +11,10 @@
 namespace lockstep::tool::bench {
 
 // The rule, fixed before any run:
-//   1. There is a look after looks[0] rounds; if the verdict is open, another after looks[1], and the last after
-//   looks[2].
-//   2. At a look the verdict is "ahead" if the whole interval is above 1, "behind" if it is below 1, and else open.
-//   Open
+//   1. There is a look after looks[0] rounds; if the verdict is open, another after looks[1],
+//      and the last after looks[2].
+//   2. At a look the verdict is "ahead" if the whole interval is above 1, "behind" if it is below 1,
+//      and else open. Open
 //      at the last look is "level".
 //   3. The interval is that of the sign test for the median ratio. Its error is 0.1 % for all three looks together, a
 //      third at each, so that three looks do not make a false verdict more likely.

@@ -1,8 +1,8 @@
 // bytes.cpp (isa) - registers filled with bytes from a few places of src, as a program says (byte_kernels.hpp);
-// transposes of elements whose size is no power of two.
-// Idea    each step is a byte permutation of two registers (vpermi2b of 2 x 64, two pshufb of 16); the indices come
-// from
-//         memory, so that one kernel serves every shape
+// transposes of elements whose size is not a power of two.
+// Idea    each step is a byte permutation of two registers (vpermi2b of 2 x 64, two pshufb of 16);
+//         the indices come from memory, so that one kernel serves
+//         every shape
 // Moves   each byte once out; in, two loads for each step
 // Limit   L1 loads: three for each step, of which the two of data mostly cross lines
 // Watch   a load may read past the needed bytes, so narrow.cpp ends the periods before the end of src

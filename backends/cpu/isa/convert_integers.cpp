@@ -1,7 +1,7 @@
-// convert_integers.cpp - runs of integers and booleans as doubles and back, and as 64-bit integers and back: the steps
-// by which convert has them as other types. Idea    Floats go by way of doubles, integers among themselves by way of
-// i64, which holds all but the upper half of
-//         u64: every other type has its own largest value there. Plain loops, which the compiler makes vectors of.
+// convert_integers.cpp - runs of integers and booleans to doubles and to 64-bit integers, and back, for convert.
+// Idea    Floats go by way of doubles, integers among themselves by way of i64, which holds all but the upper half of
+//         u64: every other type has its own largest value there.
+//         The compiler vectorizes these plain loops.
 // Limit   L1
 // Watch   An integer beyond 2^53 that is to be rounded a second time becomes a double by rounding to odd, so that the
 //         result has the rounding of the integer itself.

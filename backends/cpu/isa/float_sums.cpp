@@ -2,7 +2,7 @@
 // Idea    rows: 128 lanes are 16 AVX-512 registers, one pass; AVX2 makes four passes of 32 lanes over a leaf in L1. W
 //         rows finish together, so that the last joins work on full registers.
 //         columns: float_columns.hpp.
-// Moves   every element read once; one double written a leaf
+// Moves   every element read once; one double written per leaf
 // Limit   L2 and L3: conversions to double (16 per row of 128 f32); DRAM: the read limit
 // Watch   missing lanes are -0.0, never +0.0: joins skip them. A vector beyond the row's end is never read.
 // Source  lib/bits/order.hpp

@@ -1,7 +1,7 @@
 // narrow_sums.hpp - exact sums and sums of squares of integers of 1 and 2 bytes, a register of packed elements at once.
 // Idea    neighbours are added in lanes twice as wide, those of 1 byte by the sum of absolute differences from 0.
-// 32-bit
-//         lanes hold the sum of a chunk, except for squares of 2 bytes. Signed elements are shifted up by half their
+//         32-bit lanes hold the sum of a chunk, except for squares of 2 bytes.
+//         Signed elements are shifted up by half their
 //         range; this is subtracted at the end, also for the zeros that pad the last register.
 // Limit   2 to 8 operations for each register; DRAM: the read limit
 // Watch   two squares of -2^15 add up to 2^31, so the sum is unsigned

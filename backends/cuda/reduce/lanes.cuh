@@ -1,9 +1,9 @@
 // lanes.cuh - one warp per leaf, one block per aligned subtree of 2^k leaves: long rows and whole arrays.
 //
-// Idea    square_sum.cu's: 16 bytes a thread where src allows, a leaf's lanes joined by shuffles, one launch: the block
-// of
-//         a sequence's last task joins what the others hand over (mailbox.cuh)
-// Moves   n elements read once; a partial result a task, of at most 256 leaves
+// Idea    square_sum.cu's: 16 bytes per thread where src allows, a leaf's lanes joined by shuffles, one launch:
+//         the block of a sequence's last task joins what the
+//         others hand over (mailbox.cuh)
+// Moves   n elements read once; one partial result per task of at most 256 leaves
 // Limit   memory reads, from about 16 Mi elements; below that the way to the block that joins
 // Watch   who waits for a mailbox must find it written
 // Source  lib/bits/order.hpp

@@ -1,8 +1,8 @@
 // subtree.cuh - a sequence by a block or by several: who folds which leaves, and how partial results meet.
 //
-// Idea    Leaves go to a block's warps in turn, so that it streams contiguous memory; their values wait in shared
-// memory
-//         for the tree. Blocks hand their subtrees' values over (mailbox.cuh), or leave them for join_partials.
+// Idea    Leaves go to a block's warps in turn, so that it streams contiguous memory;
+//         their values wait in shared memory for the tree.
+//         Blocks hand their subtrees' values over (mailbox.cuh), or leave them for join_partials.
 // Watch   indices of elements are 64 bits wide
 // Source  lib/bits/order.hpp
 #pragma once

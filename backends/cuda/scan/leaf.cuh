@@ -1,10 +1,10 @@
 // leaf.cuh - a warp scans a leaf that it holds in registers.
 //
-// Idea    Thread t holds elements 4t to 4t + 3 of each row of 128, so that loads and stores are whole. Two threads have
-// a
-//         group of 8: the odd one gets its partner's four elements and adds as the order says, for the even one these
-//         are -0.0. What stands before a group in its row is a chain of 16 additions, one thread a row; what stands
-//         before a row another one.
+// Idea    Thread t holds elements 4t to 4t + 3 of each row of 128, so that loads and stores are whole.
+//         Two threads have a group of 8: the odd one gets its partner's four
+//         elements and adds as the order says, for the even one these
+//         are -0.0. What stands before a group in its row is a chain of 16 additions, one thread per row; what stands
+//         before a row is another chain.
 // Moves   every element once in and once out
 // Limit   the copy limit; additions in double, 7 per element, and shuffles
 // Watch   results stand where their elements do, exclusive ones too, so that a call may be in place

@@ -1,8 +1,8 @@
 // short_columns.cuh - few elements per sequence, sequences side by side: one thread per sequence.
 //
-// Idea    All lanes are a thread's own, all its loads are in flight together, and no thread waits for another. Means
-// and
-//         variances go through their elements twice, the second time from registers or the L1
+// Idea    All lanes are a thread's own, all its loads are in flight together, and no thread waits for another.
+//         Means and variances go through their elements twice,
+//         the second time from registers or the L1
 // Moves   every element once
 // Limit   memory reads
 // Watch   threads without a sequence take the last one, and store nothing
