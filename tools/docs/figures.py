@@ -12,13 +12,19 @@ WORDS = {"en": {"head": ("release", "date", "commit", "cases", "median of limit"
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#9a6700", "#57606a", "#1b7c83")
 
 
+def chip_of(meta):
+    """The name of a processor that virtual machines call "AMD EPYC" like others: as the results have it, or by the row it is tuned by."""
+    detail = meta.get("devices", {}).get("cpu", {}).get("detail", "")
+    return meta.get("cpu", {}).get("chip") or ("Zen 4" if "zen4" in detail else "")
+
+
 def point(data, one_limit):
     """What a results file says, in short: who measured when, and of each case its time, its part of the limit and the verdict beside peers."""
     one_limit(data["benchmarks"])
     rows = {r["name"]: [float(f"{r['median_ms']:.4g}"), round(r["fraction"], 3), r.get("verdict", "")]
             for r in data["benchmarks"] if r["source"] == "lockstep" and r.get("fraction")}
     meta = data["meta"]
-    name = ", ".join(d["name"] for d in meta["devices"].values()) + (f" ({meta['cpu']['chip']})" if meta.get("cpu", {}).get("chip") else "")
+    name = ", ".join(d["name"] for d in meta["devices"].values()) + (f" ({chip_of(meta)})" if chip_of(meta) else "")
     threads = f", {meta['threads']} thread{'s' if meta['threads'] > 1 else ''}" if meta.get("threads") else ""
     return {"machine": name + threads, "date": meta["date"][:10], "commit": meta["commit"][:12], "rows": rows}
 
