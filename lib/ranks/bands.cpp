@@ -78,12 +78,7 @@ void devices::copy_band(const seat& from, const seat& to, const box_move& m, con
   const auto bytes = static_cast<int64_t>(m.element_bytes);
   char* first = m.at + offset_of(band, m.part, m.strides.data()) * bytes;
   for (int64_t i = 0; i < rows.more; ++i) {
-    int64_t left = i, offset = 0;
-    for (int k = rows.outer - 1; k >= 0; --k) {
-      const auto axis = static_cast<size_t>(k);
-      offset += left % band.length[axis] * m.strides[axis];
-      left /= band.length[axis];
-    }
+    const int64_t offset = place_of(i, rows.outer, band.length.data(), m.strides.data());
     const size_t packed_offset = static_cast<size_t>(i) * rows.width * rows.height;
     const lockstep_peer_rows r{packed + packed_offset,
                                first + offset * bytes,

@@ -46,6 +46,18 @@ struct failure {
   void note(lockstep_status s, int32_t r, std::string t) {
     if (!any()) status = s, rank = r, text = std::move(t);
   }
+  // Runs body, if nothing has failed so far; what it throws is a failure of that rank.
+  template <class Body>
+  void attempt(int32_t r, const Body& body) {
+    if (any()) return;
+    try {
+      body();
+    } catch (const error& e) {
+      note(e.status, r, e.text);
+    } catch (const std::bad_alloc&) {
+      note(LOCKSTEP_OUT_OF_MEMORY, r, "out of host memory; free some or use more ranks");
+    }
+  }
 };
 
 constexpr size_t text_bytes = 512;

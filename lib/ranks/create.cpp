@@ -127,17 +127,9 @@ lockstep_comm* create(lockstep_context* context, const lockstep_engine& engine, 
     if (status != LOCKSTEP_OK)
       own.note(status, comm->first() + s, format_text("options.backends[{}]: {}", s, lockstep_last_error()));
   }
-  const auto attempt = [&](const auto& body) {
-    if (own.any()) return;
-    try {
-      body();
-    } catch (const error& e) {
-      own.note(e.status, comm->first(), e.text);
-    }
-  };
-  attempt([&] { comm->devices->open(o.data); });
+  own.attempt(comm->first(), [&] { comm->devices->open(o.data); });
   if (linkable > 1) comm->run(comm->links->open(own));
-  attempt([&] { comm->devices->describe(); });
+  own.attempt(comm->first(), [&] { comm->devices->describe(); });
   described d;
   d.add("the call", static_cast<int64_t>(kind::create), kind_function);
   d.add("options.message_bytes", comm->message_bytes);

@@ -129,17 +129,7 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
   };
   std::vector<due> from;  // of the first requests
   const auto any = [&](const std::vector<item>& items) { return std::any_of(items.begin(), items.end(), work.active); };
-  // A failure within this process; its text is that of the lockstep call.
-  const auto attempt = [&](int32_t rank, const auto& body) {
-    if (so_far.any()) return;
-    try {
-      body();
-    } catch (const error& e) {
-      so_far.note(e.status, rank, e.text);
-    } catch (const std::bad_alloc&) {
-      so_far.note(LOCKSTEP_OUT_OF_MEMORY, rank, "out of host memory; free some or process the data in parts");
-    }
-  };
+  const auto attempt = [&](int32_t rank, const auto& body) { so_far.attempt(rank, body); };
   if (!rounds_.empty()) attempt(comm.first(), [&] { comm.links->begin(rounds_); });
   const auto expect_sign = [&](partner& one) {
     comm.receive(one.process, one.in.data(), one.in.bytes(), requests);
@@ -227,9 +217,16 @@ task exchange::run(lockstep_comm& comm, uint64_t what, failure& so_far, const st
     takes_part = say_ready(comm, what, so_far, requests);
     all.test();
   }
+  std::vector<char> between;
+  const auto move_within = [&](const item& out, const item& in) {
+    if (work.local) return work.local(out, in);
+    between.resize(out.bytes);
+    work.pack(out, between.data());
+    work.unpack(in, between.data());
+  };
   for (size_t i = 0, j = 0; i < local_out_.size() && j < local_in_.size(); ++i, ++j)
     if (work.active(local_out_[i])) {
-      attempt(local_out_[i].from, [&] { work.local(local_out_[i], local_in_[j]); });
+      attempt(local_out_[i].from, [&] { move_within(local_out_[i], local_in_[j]); });
       look(i, local_out_.size());
     }
   attempt(comm.first(), [&] { comm.devices->flush(); });

@@ -23,8 +23,8 @@ struct item {
   size_t offset = 0;  // in the message
 };
 
-// How a step handles its items: pack one into a message, unpack it, or do both at once within the process. The first
-// failure stops the rest and is sent in place of data.
+// How a step handles its items: pack one into a message, unpack it, or do both within the process, at once if there is
+// `local`. The first failure stops the rest and is sent in place of data.
 struct step_work {
   std::function<void(const item&, char*)> pack;
   std::function<void(const item&, const char*)> unpack;

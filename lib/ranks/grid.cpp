@@ -92,15 +92,6 @@ box grid::of(int32_t r) const {
   return b;
 }
 
-void grid::describe(described& d, const std::string& name) const {
-  d.add(name + "->element_bytes", static_cast<int64_t>(element_bytes));
-  d.add(name + "->rank", rank);
-  for (int k = 0; k < rank; ++k) d.add(format_text("{}->shape[{}]", name, k), shape[static_cast<size_t>(k)]);
-  for (int k = 0; k < rank; ++k) d.add(format_text("{}->parts[{}]", name, k), parts[static_cast<size_t>(k)]);
-  for (int k = 0; k < rank; ++k) d.add_list(format_text("{}->cuts[{}]", name, k), cuts[static_cast<size_t>(k)]);
-  d.add_list(name + "->order", rank_of);
-}
-
 void grid::limit_pieces(lockstep_comm& comm, const char* name, const char* fix) const {
   comm.pieces.start(format_text("{}->shape is {} over {} ranks", name,
                                 joined(std::vector<int64_t>(shape.begin(), shape.begin() + rank), "x"), comm.ranks()),
@@ -185,6 +176,21 @@ grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks) {
     made.block_of[static_cast<size_t>(r)] = b;
   }
   return made;
+}
+
+grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks, described& d, lockstep_dtype of) {
+  const grid g = read_grid(given, name, ranks);
+  const std::string field = format_text("{}->", name);
+  d.add(field + "element_bytes", static_cast<int64_t>(g.element_bytes));
+  d.add(field + "rank", g.rank);
+  for (int k = 0; k < g.rank; ++k) d.add(format_text("{}shape[{}]", field, k), g.shape[static_cast<size_t>(k)]);
+  for (int k = 0; k < g.rank; ++k) d.add(format_text("{}parts[{}]", field, k), g.parts[static_cast<size_t>(k)]);
+  for (int k = 0; k < g.rank; ++k) d.add_list(format_text("{}cuts[{}]", field, k), g.cuts[static_cast<size_t>(k)]);
+  d.add_list(field + "order", g.rank_of);
+  if (of != lockstep_dtype{} && g.element_bytes != lockstep_dtype_bytes(of))
+    fail(LOCKSTEP_INVALID_ARGUMENT, "{}element_bytes is {}, but elements of this dtype have {}", field, g.element_bytes,
+         lockstep_dtype_bytes(of));
+  return g;
 }
 
 }  // namespace lockstep::ranks

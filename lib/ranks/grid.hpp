@@ -78,7 +78,6 @@ struct grid {
       if (k < 0) return;
     }
   }
-  void describe(described& d, const std::string& name) const;
   // Begins to count the pieces of a plan for it; an error names its shape, and fix as what to give instead.
   void limit_pieces(lockstep_comm& comm, const char* name, const char* fix) const;
 };
@@ -87,6 +86,8 @@ struct grid {
 constexpr int32_t any_ranks = 1 << 24;
 // Checks a caller's grid; name is the argument's.
 grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks);
+// The same, described. of: if given, the dtype of its elements.
+grid read_grid(const lockstep_grid* given, const char* name, int32_t ranks, described& d, lockstep_dtype of = {});
 // Cuts n into `parts` pieces at multiples of align; the longer pieces are the first ones, or the last ones.
 std::vector<int64_t> even_cuts(int64_t n, int32_t parts, int64_t align = 1, bool rest_last = false);
 

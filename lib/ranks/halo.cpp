@@ -229,12 +229,8 @@ namespace {
 lockstep_status make_halo(lockstep_comm* comm, kind k, const lockstep_grid* given, const int64_t* width,
                           lockstep_boundary boundary, double value, int32_t fields, const lockstep_options* options,
                           lockstep_ranks_plan** plan) {
-  return make_plan(comm, k, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<halo_plan>();
-    halo_plan& p = *made;
-    out.op = std::move(made);
-    p.g = read_grid(given, "grid", comm->ranks());
-    p.g.describe(d, "grid");
+  return make_plan<halo_plan>(comm, k, options, plan, [&](halo_plan& p, auto& out, auto& d) {
+    p.g = read_grid(given, "grid", comm->ranks(), d);
     p.boundary = boundary;
     p.value = value;
     p.fields = fields;

@@ -113,12 +113,6 @@ task ordered_join::run(execution& x, uint64_t first_step, const joinable& what,
       const bool before = a < c;
       what.join(before ? mine : theirs, before ? theirs : mine, kept.size(), s.room[s.used].data());
     };
-    std::vector<char> between;
-    work.local = [&](const item& from, const item& to) {
-      between.resize(from.bytes);
-      work.pack(from, between.data());
-      work.unpack(to, between.data());
-    };
     task one =
         steps_[static_cast<size_t>(step)].run(comm, x.step(first_step + static_cast<uint64_t>(step)), x.so_far, work);
     co_await one;

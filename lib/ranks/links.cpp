@@ -127,12 +127,7 @@ task links::open(const failure& own) {
     std::memcpy(&ticket, all.data() + static_cast<size_t>(root) * sizeof ticket, sizeof ticket);
     if (ticket.status != 0)
       failed.note(LOCKSTEP_BACKEND_FAILED, comm_.first_rank[static_cast<size_t>(root)], ticket.why);
-    else
-      try {
-        start(ticket.id);
-      } catch (const error& e) {
-        failed.note(e.status, comm_.first(), e.text);
-      }
+    failed.attempt(comm_.first(), [&] { start(ticket.id); });
     uint64_t low[2] = {0, 0}, high[2] = {0, 0};
     failure of_all;
     task outcome = comm_.worst(failed, low, high, of_all);

@@ -99,12 +99,8 @@ struct normalize_plan : operation {
 
   void build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lockstep_grid* given, described& about) {
     check(about);
-    src = read_grid(given, "src", comm.ranks());
-    src.describe(about, "src");
+    src = read_grid(given, "src", comm.ranks(), about, d.dtype);
     bytes = lockstep_dtype_bytes(d.dtype), result_bytes = lockstep_dtype_bytes(d.result);
-    if (src.element_bytes != bytes)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
-           bytes);
     d.length = src.shape[static_cast<size_t>(row_axis())];
     if (kind().one_result && d.length == 0 && rows_of_all() != 0)
       fail(LOCKSTEP_INVALID_ARGUMENT, "src->shape[{}] is 0; {} needs rows of 1 element or more", row_axis(),
@@ -219,65 +215,29 @@ struct normalize_plan : operation {
     if (!kind().one_result) contiguous(x.to, 0, "dst");
   }
 
-  // A seat's rows that have one stride in each of the arrays: visit(first row, rows, stride by array).
-  struct row_array {
-    char* data = nullptr;
-    std::array<int64_t, LOCKSTEP_MAX_RANK> strides{};
-    size_t bytes = 0;
-  };
-  struct run_of_rows {
-    int64_t first, count;
-    std::vector<char*> data;
-    std::vector<int64_t> stride;
-  };
-  static void each_run(const box& rows, const std::vector<row_array>& arrays,
-                       const std::function<void(const run_of_rows&)>& visit) {
-    run_of_rows run{0, 1, {}, std::vector<int64_t>(arrays.size(), 0)};
-    int k = rows.rank - 1;
-    for (; k >= 0; --k) {
-      const auto i = static_cast<size_t>(k);
-      if (rows.length[i] == 1) continue;
-      bool continues = true;
-      for (size_t a = 0; a < arrays.size(); ++a) {
-        if (run.count == 1) run.stride[a] = arrays[a].strides[i];
-        continues = continues && arrays[a].strides[i] == run.stride[a] * run.count;
-      }
-      if (!continues) break;
-      run.count *= rows.length[i];
-    }
-    for (; run.first < rows.elements(); run.first += run.count) {
-      run.data.clear();
-      for (const row_array& a : arrays) {
-        int64_t left = run.first / run.count, at = 0;
-        for (int j = k; j >= 0; --j) {
-          const auto i = static_cast<size_t>(j);
-          at += left % rows.length[i] * a.strides[i];
-          left /= rows.length[i];
-        }
-        run.data.push_back(a.data + at * static_cast<int64_t>(a.bytes));
-      }
-      visit(run);
-    }
-  }
-  static row_array array_of(const placed& p, size_t element_bytes) { return {p.data, p.strides, element_bytes}; }
-
   // A seat's blocks by runs of rows, or pieces of them of at most `most` elements: visit(first row, rows, first column,
   // columns, data, strides of rows).
   using visit_piece =
       std::function<void(int64_t, int64_t, int64_t, int64_t, const std::vector<char*>&, const std::vector<int64_t>&)>;
+  struct row_array {
+    const placed& at;
+    size_t bytes;  // of an element
+  };
   void each_piece(const lockstep_comm& comm, int32_t s, const std::vector<row_array>& all, int64_t most,
                   const visit_piece& visit) const {
     const box rows = rows_of(src, comm.first() + s);
     const int64_t n = columns_of(comm.first() + s).elements();
     if (rows.empty()) return;
     const int64_t columns = std::min(n, most), batch = std::max<int64_t>(most / n, 1);
-    each_run(rows, all, [&](const run_of_rows& run) {
+    std::vector<const int64_t*> strides;
+    for (const row_array& a : all) strides.push_back(a.at.strides.data());
+    each_run_of(rows.elements(), rows.rank, rows.length.data(), strides, [&](const run_of_elements& run) {
       for (int64_t r = 0; r < run.count; r += std::min(batch, run.count - r))
         for (int64_t c = 0; c < n; c += columns) {
           std::vector<char*> data;
           for (size_t a = 0; a < all.size(); ++a)
-            data.push_back(run.data[a] + (r * run.stride[a] + c) * static_cast<int64_t>(all[a].bytes));
-          visit(run.first + r, std::min(batch, run.count - r), c, std::min(columns, n - c), data, run.stride);
+            data.push_back(all[a].at.data + (run.at[a] + r * run.step[a] + c) * static_cast<int64_t>(all[a].bytes));
+          visit(run.first + r, std::min(batch, run.count - r), c, std::min(columns, n - c), data, run.step);
         }
     });
   }
@@ -287,17 +247,14 @@ struct normalize_plan : operation {
     lockstep_comm& comm = *x.plan.comm;
     const auto seat = static_cast<size_t>(s), seats = seats_of(x);
     const lockstep_options options = comm.options_of(s);
-    each_piece(
-        comm, s,
-        {array_of(x.from[seat], bytes), array_of(x.from[seats + seat], bytes), array_of(x.to[seats + seat], bytes)},
-        stretch,
-        [&](int64_t, int64_t count, int64_t, int64_t n, const std::vector<char*>& data,
-            const std::vector<int64_t>& strides) {
-          lockstep_normalize_desc one = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, d.dtype, count, n, 1);
-          one.src_stride = strides[0], one.residual_stride = strides[1], one.sum_stride = strides[2];
-          one.residual = data[1], one.sum = data[2];
-          require_ok(lockstep_normalize(comm.context, &one, data[0], scratch[seat].data(), &options));
-        });
+    each_piece(comm, s, {{x.from[seat], bytes}, {x.from[seats + seat], bytes}, {x.to[seats + seat], bytes}}, stretch,
+               [&](int64_t, int64_t count, int64_t, int64_t n, const std::vector<char*>& data,
+                   const std::vector<int64_t>& strides) {
+                 lockstep_normalize_desc one = lockstep_normalize_rows(LOCKSTEP_NORMALIZE_L2, d.dtype, count, n, 1);
+                 one.src_stride = strides[0], one.residual_stride = strides[1], one.sum_stride = strides[2];
+                 one.residual = data[1], one.sum = data[2];
+                 require_ok(lockstep_normalize(comm.context, &one, data[0], scratch[seat].data(), &options));
+               });
   }
 
   // The extremes' keys as numbers: of each row {m, 1}, and what its label names.
@@ -308,8 +265,7 @@ struct normalize_plan : operation {
     const auto n = static_cast<size_t>(rows);
     std::vector<char> elements(n * bytes);
     std::vector<double> values(n);
-    lockstep_options options = lockstep_options_defaults();
-    options.backend = "cpu";
+    const lockstep_options options = on_the_cpu();
     const lockstep_convert_desc c = lockstep_convert_packed(d.dtype, LOCKSTEP_F64, 1, 1, &rows, nullptr);
     for (size_t q = 0; q < n; ++q) order::store_key(d.dtype, elements.data(), static_cast<int64_t>(q), keys[q].key);
     require_ok(lockstep_convert(comm.context, &c, elements.data(), values.data(), &options));
@@ -381,7 +337,7 @@ struct normalize_plan : operation {
     const char* const weight = vector_of(LOCKSTEP_RANKS_WEIGHT, 0, packed[0]);
     const char* const bias = vector_of(LOCKSTEP_RANKS_BIAS, 1, packed[1]);
     const lockstep_options options = comm.options_of(s);
-    each_piece(comm, s, {array_of(h, bytes), array_of(x.to[seat], result_bytes)}, INT64_MAX,
+    each_piece(comm, s, {{h, bytes}, {x.to[seat], result_bytes}}, INT64_MAX,
                [&](int64_t first, int64_t count, int64_t column, int64_t n, const std::vector<char*>& data,
                    const std::vector<int64_t>& strides) {
                  lockstep_normalize_desc one = lockstep_normalize_rows(d.kind, d.dtype, count, n, d.eps);
@@ -492,10 +448,7 @@ using namespace lockstep::ranks;
 extern "C" lockstep_status lockstep_ranks_normalize(lockstep_comm* comm, const lockstep_grid* src,
                                                     const lockstep_normalize_desc* desc, uint32_t arrays,
                                                     const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::normalize, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<normalize_plan>();
-    normalize_plan& p = *made;
-    out.op = std::move(made);
+  return make_plan<normalize_plan>(comm, kind::normalize, options, plan, [&](normalize_plan& p, auto& out, auto& d) {
     if (desc == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT,
            "desc is NULL; pass a lockstep_normalize_desc, as lockstep_normalize_rows makes it");

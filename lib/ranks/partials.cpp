@@ -80,9 +80,7 @@ void partial_work::exponentials(const reduce_seat& s, const strided& x, bool ass
   const bool there = comm.devices->has(s.seat) && !assembled;
   const int level = there ? reduce_plan::level_there : 6;
   const int64_t most = leaf << level;
-  lockstep_options options = lockstep_options_defaults();
-  options.backend = "cpu";
-  if (there) options = comm.options_of(s.seat);
+  const lockstep_options options = there ? comm.options_of(s.seat) : on_the_cpu();
   char* const scratch = there ? plan.exponentials_there[static_cast<size_t>(s.seat)].data() : s.scratch.data();
   auto* const e = reinterpret_cast<double*>(scratch);
   char* const copy = scratch + most * static_cast<int64_t>(sizeof(double));

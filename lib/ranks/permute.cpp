@@ -297,14 +297,9 @@ using namespace lockstep::ranks;
 extern "C" lockstep_status lockstep_ranks_permute(lockstep_comm* comm, const lockstep_grid* src, const int32_t* perm,
                                                   const lockstep_grid* dst, const lockstep_options* options,
                                                   lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::permute, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<permute_plan>();
-    permute_plan& p = *made;
-    out.op = std::move(made);
-    p.src = read_grid(src, "src", comm->ranks());
-    p.src.describe(d, "src");
-    p.dst = read_grid(dst, "dst", comm->ranks());
-    p.dst.describe(d, "dst");
+  return make_plan<permute_plan>(comm, kind::permute, options, plan, [&](permute_plan& p, auto& out, auto& d) {
+    p.src = read_grid(src, "src", comm->ranks(), d);
+    p.dst = read_grid(dst, "dst", comm->ranks(), d);
     if (perm == nullptr)
       fail(LOCKSTEP_INVALID_ARGUMENT, "perm is NULL; pass the order of the axes; 0, 1, ... keeps it");
     uint32_t seen = 0;

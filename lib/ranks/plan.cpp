@@ -55,6 +55,28 @@ std::vector<placed> execution::read_several(const lockstep_part* parts, const ch
   return all;
 }
 
+void each_run_of(int64_t all, int axes, const int64_t* length, const std::vector<const int64_t*>& strides,
+                 const std::function<void(const run_of_elements&)>& visit) {
+  const size_t arrays = strides.size();
+  run_of_elements run{0, 1, std::vector<int64_t>(arrays), std::vector<int64_t>(arrays)};
+  // The last axes are one run if they have a common stride, in every array.
+  int k = axes - 1;
+  for (; k >= 0; --k) {
+    if (length[k] == 1) continue;
+    bool continues = true;
+    for (size_t a = 0; a < arrays; ++a) {
+      if (run.count == 1) run.step[a] = strides[a][k];
+      continues = continues && strides[a][k] == run.step[a] * run.count;
+    }
+    if (!continues) break;
+    run.count *= length[k];
+  }
+  for (; run.first < all; run.first += run.count) {
+    for (size_t a = 0; a < arrays; ++a) run.at[a] = place_of(run.first / run.count, k + 1, length, strides[a]);
+    visit(run);
+  }
+}
+
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides) {
   if (lengths.empty()) return;
@@ -68,9 +90,7 @@ void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box
     d.src_strides[k] = src_strides[k];
     d.dst_strides[k] = dst_strides[k];
   }
-  lockstep_options options = lockstep_options_defaults();
-  options.backend = "cpu";
-  if (seat != no_seat) options = comm.options_of(seat);
+  const lockstep_options options = seat != no_seat ? comm.options_of(seat) : on_the_cpu();
   require_ok(lockstep_permute(comm.context, &d, src, dst, &options));
 }
 
@@ -101,8 +121,8 @@ void require_taken(const std::function<lockstep_status(lockstep_context*)>& call
   if (status != LOCKSTEP_OK) throw error{status, text};
 }
 
-lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
-                          const std::function<void(lockstep_ranks_plan&, described&)>& build) {
+lockstep_status make_plan_of(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
+                             const std::function<void(lockstep_ranks_plan&, described&)>& build) {
   return lib::guarded([&] {
     if (comm == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "comm is NULL; pass a communicator");
     if (out != nullptr) *out = nullptr;
@@ -116,7 +136,7 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
     d.add("the call", static_cast<int64_t>(k), kind_function);
     comm->progress(true);  // queued executions come first
     comm->require_open();
-    try {
+    own.attempt(comm->first(), [&] {
       if (out == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "plan is NULL; pass the address of a lockstep_ranks_plan*");
       const lockstep_options o = read_options(options);
       build(*plan, d);
@@ -127,11 +147,7 @@ lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* o
         plan->device_memory.emplace_back(*comm, w.bytes(), s);
         w.base = plan->device_memory.back().data();
       }
-    } catch (const error& e) {
-      own.note(e.status, comm->first(), e.text);
-    } catch (const std::bad_alloc&) {
-      own.note(LOCKSTEP_OUT_OF_MEMORY, comm->first(), "out of host memory; free some or use more ranks");
-    }
+    });
     d.add("the number of a kept plan (0: a new plan)", 0);
     comm->agree(own, d);
     plan->number = comm->plans++;

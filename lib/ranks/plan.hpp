@@ -24,21 +24,37 @@ inline void require_ok(lockstep_status status) {
   if (status != LOCKSTEP_OK) throw error{status, lockstep_last_error()};
 }
 
+inline lockstep_options on_the_cpu() {
+  lockstep_options options = lockstep_options_defaults();
+  options.backend = "cpu";
+  return options;
+}
+
 // Throws what the CPU refuses in a call: one of nothing checks that a description's members fit together.
 void require_taken(const std::function<lockstep_status(lockstep_context*)>& call);
 
 // The caller's memory for a seat's block; name is "src" or "dst".
 placed read_part(const lockstep_comm& comm, const lockstep_part* parts, int32_t seat, const char* name, const box& b);
+// Elements of a box, row-major, as runs in which each array has one stride: visit(the run's first element, its
+// elements, where it begins in each array, the arrays' strides). strides: of each array by axis; all elements of a box
+// without axes lie at one place.
+struct run_of_elements {
+  int64_t first, count;
+  std::vector<int64_t> at, step;
+};
+void each_run_of(int64_t all, int axes, const int64_t* length, const std::vector<const int64_t*>& strides,
+                 const std::function<void(const run_of_elements&)>& visit);
+// Where element i of those of a box lies, row-major.
+inline int64_t place_of(int64_t i, int axes, const int64_t* length, const int64_t* strides) {
+  int64_t at = 0;
+  for (int k = axes - 1; k >= 0; --k) at += i % length[k] * strides[k], i /= length[k];
+  return at;
+}
 // Copies a box of elements by a call of the seat; the order of the axes stays. no_seat: between host memory, by the
 // CPU.
 constexpr int32_t no_seat = -1;
 void copy_box(lockstep_comm& comm, int32_t seat, size_t element_bytes, const box& lengths, const void* src,
               const int64_t* src_strides, void* dst, const int64_t* dst_strides);
-
-// Makes a plan on all ranks or on none. build(described&) checks the arguments, describes and builds; the other ranks
-// are told what it throws.
-lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
-                          const std::function<void(lockstep_ranks_plan&, described&)>& build);
 
 // One execution of a plan, with everything that must outlive the call that started it.
 struct execution {
@@ -58,14 +74,7 @@ struct execution {
   // A failure of one seat does not stop the others; they are told.
   template <class Body>
   void attempt(int32_t rank, const Body& body) {
-    if (so_far.any()) return;
-    try {
-      body();
-    } catch (const error& e) {
-      so_far.note(e.status, rank, e.text);
-    } catch (const std::bad_alloc&) {
-      so_far.note(LOCKSTEP_OUT_OF_MEMORY, rank, "out of host memory; free some or use more ranks");
-    }
+    so_far.attempt(rank, body);
   }
   // Reads a seat's part, and its stream.
   placed read_one(const lockstep_part* parts, int32_t seat, const char* name, const box& b);
@@ -110,6 +119,24 @@ struct lockstep_ranks_plan {
   lockstep::ranks::workspace& memory_of(int32_t seat);
 };
 
-inline uint64_t lockstep::ranks::execution::step(uint64_t k) const {
-  return what_of(plan.what, plan.number, number, k);
+namespace lockstep::ranks {
+
+inline uint64_t execution::step(uint64_t k) const { return what_of(plan.what, plan.number, number, k); }
+
+// Makes a plan on all ranks or on none. build() checks the arguments, describes and builds; the other ranks are told
+// what it throws.
+lockstep_status make_plan_of(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
+                             const std::function<void(lockstep_ranks_plan&, described&)>& build);
+// The same: build(the plan's operation, the plan, its description).
+template <class Operation, class Build>
+lockstep_status make_plan(lockstep_comm* comm, kind k, const lockstep_options* options, lockstep_ranks_plan** out,
+                          const Build& build) {
+  return make_plan_of(comm, k, options, out, [&](lockstep_ranks_plan& plan, described& d) {
+    auto made = std::make_unique<Operation>();
+    Operation& op = *made;
+    plan.op = std::move(made);
+    build(op, plan, d);
+  });
 }
+
+}  // namespace lockstep::ranks

@@ -93,16 +93,11 @@ void check_types(const reduce_plan& p) {
   lockstep_reduce_desc d = lockstep_reduce_full(p.reduction, p.dtype, 0, 1);
   d.count = 0;
   d.result = p.result;
-  lockstep_context_options o = lockstep_context_defaults();
-  o.backend = "cpu";
-  lockstep_context* context = nullptr;
-  require_ok(lockstep_context_create(&o, &context));
-  const lockstep_status status = p.terms   ? lockstep_sums(context, &sums, nullptr, nullptr, nullptr)
-                                 : squares ? lockstep_square_sum(context, &d, nullptr, nullptr, nullptr)
-                                           : lockstep_reduce(context, &d, nullptr, nullptr, nullptr);
-  const std::string text = status != LOCKSTEP_OK ? lockstep_last_error() : "";
-  lockstep_context_destroy(context);
-  if (status != LOCKSTEP_OK) throw error{status, text};
+  require_taken([&](lockstep_context* cpu) {
+    return p.terms   ? lockstep_sums(cpu, &sums, nullptr, nullptr, nullptr)
+           : squares ? lockstep_square_sum(cpu, &d, nullptr, nullptr, nullptr)
+                     : lockstep_reduce(cpu, &d, nullptr, nullptr, nullptr);
+  });
 }
 
 void check_term(size_t i, const lockstep_ranks_term& t, described& d) {
@@ -153,11 +148,7 @@ void reduce_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, const lo
          "reduction is {} and dtype {}; only sums, products, squares and norms of floats have an order: call "
          "lockstep_ranks_reduce",
          kind().name, static_cast<int>(dtype));
-  src = read_grid(given, "src", comm.ranks());
-  src.describe(d, "src");
-  if (src.element_bytes != lockstep_dtype_bytes(dtype))
-    fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
-         lockstep_dtype_bytes(dtype));
+  src = read_grid(given, "src", comm.ranks(), d, dtype);
   if (by_blocks) axes = (1u << src.rank) - 1;
   if (axes == 0 || axes >> src.rank != 0)
     fail(LOCKSTEP_INVALID_ARGUMENT, "axes is {:#x}; set one or more of the bits 0 to {}, the axes to reduce", axes,
@@ -274,8 +265,7 @@ box reduce_plan::as_given(const box& results) const {
 
 // The caller's grid of results; what is kept of it has no axis of two results.
 void reduce_plan::read_dst(lockstep_comm& comm, const lockstep_grid* to, described& d) {
-  dst = read_grid(to, "dst", comm.ranks());
-  dst.describe(d, "dst");
+  dst = read_grid(to, "dst", comm.ranks(), d);
   const box whole = as_given(kept.whole());
   if (dst.element_bytes != one_result_bytes())
     fail(LOCKSTEP_INVALID_ARGUMENT, "dst->element_bytes is {}, but results have {}", dst.element_bytes,
@@ -461,10 +451,7 @@ lockstep_status make_reduction(lockstep_comm* comm, kind k, const lockstep_grid*
                                std::optional<lockstep_sums_kind> terms, lockstep_dtype dtype, lockstep_dtype result,
                                uint32_t axes, int64_t correction, const lockstep_grid* dst,
                                const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_plan(comm, k, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<reduce_plan>();
-    reduce_plan& p = *made;
-    out.op = std::move(made);
+  return make_plan<reduce_plan>(comm, k, options, plan, [&](reduce_plan& p, auto& out, auto& d) {
     p.reduction = reduction;
     p.terms = terms;
     p.dtype = dtype;
@@ -503,10 +490,7 @@ lockstep_status lockstep_ranks_reduce_several(lockstep_comm* comm, const lockste
                                               const lockstep_ranks_term* terms, int32_t count, lockstep_dtype dtype,
                                               lockstep_dtype result, const lockstep_options* options,
                                               lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::reduce_several, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<reduce_plan>();
-    reduce_plan& p = *made;
-    out.op = std::move(made);
+  return make_plan<reduce_plan>(comm, kind::reduce_several, options, plan, [&](reduce_plan& p, auto& out, auto& d) {
     if (count < 1 || count > most_arrays)
       fail(LOCKSTEP_INVALID_ARGUMENT, "count is {}; give 1 to {}", count, most_arrays);
     if (terms == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "terms is NULL; pass count of them");

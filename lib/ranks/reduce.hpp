@@ -29,10 +29,25 @@ struct sequence_view {
   std::array<int64_t, LOCKSTEP_MAX_RANK> length{}, stride{};
   int64_t element_stride = 1;
 };
+// `count` elements of each of its sequences, and their copies: elements `apart`, sequences `pitch`.
+struct copied_view {
+  box all;
+  std::array<int64_t, LOCKSTEP_MAX_RANK> stride{}, copied{};
+  copied_view(const sequence_view& v, int64_t count, int64_t apart, int64_t pitch) : stride(v.stride) {
+    all.length = v.length;
+    all.rank = v.axes + 1;
+    for (auto k = static_cast<size_t>(v.axes); k-- > 0; pitch *= v.length[k]) copied[k] = pitch;
+    const auto last = static_cast<size_t>(v.axes);
+    all.length[last] = count, stride[last] = v.element_stride, copied[last] = apart;
+  }
+};
 
 inline bool is_pair(const lockstep_ranks_term& t) {
   return t.op == LOCKSTEP_SUMS && t.of <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES;
 }
+
+// overflow: the number of a result here that did not fit, or -1; then the least of all ranks'.
+task agree_on_overflow(execution& x, int64_t& overflow);
 
 constexpr int64_t scratch_elements = 64 * order::leaf;  // of a seat
 

@@ -52,13 +52,7 @@ void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_
   const auto run = [&](const std::vector<size_t>& seats) {
     for (const size_t i : seats) {
       reduce_seat& s = pass.seats[i];
-      try {
-        body(s);
-      } catch (const error& e) {
-        failures[i].note(e.status, s.rank, e.text);
-      } catch (const std::bad_alloc&) {
-        failures[i].note(LOCKSTEP_OUT_OF_MEMORY, s.rank, "out of host memory; free some or use more ranks");
-      }
+      failures[i].attempt(s.rank, [&] { body(s); });
     }
   };
   std::vector<size_t> here;
@@ -92,6 +86,18 @@ void each_seat(execution& x, reduce_pass& pass, const std::function<void(reduce_
 }
 
 }  // namespace
+
+task agree_on_overflow(execution& x, int64_t& overflow) {
+  failure own = x.so_far, all;
+  if (overflow >= 0) own.note(LOCKSTEP_OVERFLOW, INT32_MAX, "");
+  uint64_t low[2] = {overflow >= 0 ? static_cast<uint64_t>(overflow) : UINT64_MAX, 0}, high[2] = {0, 0};
+  task agreement = x.plan.comm->worst(own, low, high, all);
+  co_await agreement;
+  if (all.any() && all.status == LOCKSTEP_OVERFLOW)
+    overflow = static_cast<int64_t>(low[0]);
+  else if (all.any())
+    x.so_far.note(all.status, all.rank, all.text);
+}
 
 task reduce_plan::run(execution& x) {
   std::vector<placed> here = x.from;
@@ -159,15 +165,8 @@ task reduce_plan::reduced(execution& x, const std::vector<placed>& here) {
   }
   if (may_overflow() && !everywhere) {
     // Ranks without a result from the overflowed sum do not know of it yet, so tell all.
-    failure own = x.so_far, all;
-    if (overflow >= 0) own.note(LOCKSTEP_OVERFLOW, INT32_MAX, "");
-    uint64_t low[2] = {overflow >= 0 ? static_cast<uint64_t>(overflow) : UINT64_MAX, 0}, high[2] = {0, 0};
-    task agreement = comm.worst(own, low, high, all);
+    task agreement = agree_on_overflow(x, overflow);
     co_await agreement;
-    if (all.any() && all.status == LOCKSTEP_OVERFLOW)
-      overflow = static_cast<int64_t>(low[0]);
-    else if (all.any())
-      x.so_far.note(all.status, all.rank, all.text);
   }
   if (x.so_far.any()) co_return;
   if (nothing_to_choose())
@@ -271,11 +270,6 @@ task reduce_plan::cut_leaves(execution& x, reduce_pass& pass) {
     const reduce_seat& s = pass.seats[i.index];
     const int64_t begin = std::max(s.first, i.key * leaf), end = std::min(s.last, (i.key + 1) * leaf);
     work.gather(s, begin, end - begin, to, end - begin);
-  };
-  w.local = [&](const item& from, const item& to) {
-    std::vector<char> between(from.bytes);
-    w.pack(from, between.data());
-    w.unpack(to, between.data());
   };
   task step = pass.fragments.run(*x.plan.comm, x.step(1), x.so_far, w);
   co_await step;

@@ -16,7 +16,7 @@ lockstep_status partial_work::call(const reduce_seat& s, const wanted& w, const 
     d.element_stride = x.element_stride;
     d.other_element_stride = other.element_stride;
     d.correction = w.correction;
-    if (plan.how == family::digest) options = lockstep_options_defaults(), options.backend = "cpu";
+    if (plan.how == family::digest) options = on_the_cpu();
     status = lockstep_sums(comm.context, &d, x.data, out, &options);
   } else {
     lockstep_reduce_desc d = lockstep_reduce_rows(w.reduction, plan.dtype, count, length, x.sequence_stride);
@@ -37,37 +37,17 @@ void partial_work::each_array(const reduce_seat& s, const Visit& visit) const {
 }
 
 void partial_work::each_run(const reduce_seat& s, int64_t first, const visit_run& visit) const {
-  const auto bytes = static_cast<int64_t>(plan.element_bytes);
-  const auto other_bytes = s.other_bytes != 0 ? static_cast<int64_t>(s.other_bytes) : bytes;
-  // The last axes count as one run if they have a common stride, in both arrays.
-  int64_t count = 1, step[2] = {0, 0};
-  int k = s.view.axes - 1;
-  for (; k >= 0; --k) {
-    const auto i = static_cast<size_t>(k);
-    if (s.view.length[i] == 1) continue;
-    bool continues = true;
-    each_array(s, [&](const sequence_view& v, size_t array) {
-      if (count == 1)
-        step[array] = v.stride[i];
-      else
-        continues = continues && v.stride[i] == step[array] * count;
-    });
-    if (!continues) break;
-    count *= s.view.length[i];
-  }
-  for (int64_t q = 0; q < s.sequences; q += count) {
+  const size_t bytes[] = {plan.element_bytes, s.other_bytes != 0 ? s.other_bytes : plan.element_bytes};
+  std::vector<const int64_t*> strides;
+  each_array(s, [&](const sequence_view& v, size_t) { strides.push_back(v.stride.data()); });
+  each_run_of(s.sequences, s.view.axes, s.view.length.data(), strides, [&](const run_of_elements& run) {
     strided at[2] = {};
     each_array(s, [&](const sequence_view& v, size_t array) {
-      int64_t left = q / count, offset = (first - s.first) * v.element_stride;
-      for (int j = k; j >= 0; --j) {
-        const auto i = static_cast<size_t>(j);
-        offset += left % v.length[i] * v.stride[i];
-        left /= v.length[i];
-      }
-      at[array] = {v.data + offset * (array == 0 ? bytes : other_bytes), v.element_stride, step[array]};
+      const int64_t offset = run.at[array] + (first - s.first) * v.element_stride;
+      at[array] = {v.data + offset * static_cast<int64_t>(bytes[array]), v.element_stride, run.step[array]};
     });
-    visit(at[0], at[1], q, count);
-  }
+    visit(at[0], at[1], run.first, run.count);
+  });
 }
 
 // Elements [first, first + length) of every sequence here.
@@ -83,35 +63,17 @@ lockstep_status partial_work::over_runs(const reduce_seat& s, const wanted& w, i
 
 void partial_work::gather(const reduce_seat& s, int64_t first, int64_t count, void* to, int64_t ld) const {
   each_array(s, [&](const sequence_view& v, size_t array) {
-    box b;
-    b.rank = v.axes + 1;
-    std::array<int64_t, LOCKSTEP_MAX_RANK> from{}, into{};
-    int64_t stride = ld * plan.arrays();
-    for (int k = v.axes - 1; k >= 0; --k) {
-      const auto i = static_cast<size_t>(k);
-      b.length[i] = v.length[i];
-      from[i] = v.stride[i];
-      into[i] = stride;
-      stride *= v.length[i];
-    }
-    const auto last = static_cast<size_t>(v.axes);
-    b.length[last] = count;
-    from[last] = v.element_stride;
-    into[last] = plan.arrays();
-    copy_box(comm, s.seat, plan.element_bytes, b,
-             v.data + (first - s.first) * v.element_stride * static_cast<int64_t>(plan.element_bytes), from.data(),
-             static_cast<char*>(to) + array * plan.element_bytes, into.data());
+    const copied_view part(v, count, plan.arrays(), ld * plan.arrays());
+    copy_box(comm, s.seat, plan.element_bytes, part.all,
+             v.data + (first - s.first) * v.element_stride * static_cast<int64_t>(plan.element_bytes),
+             part.stride.data(), static_cast<char*>(to) + array * plan.element_bytes, part.copied.data());
   });
 }
 
 void partial_work::gather_one(const reduce_seat& s, int64_t sequence, int64_t first, int64_t count, void* to) const {
   each_array(s, [&](const sequence_view& v, size_t array) {
-    int64_t offset = (first - s.first) * v.element_stride, left = sequence;
-    for (int k = v.axes - 1; k >= 0; --k) {
-      const auto i = static_cast<size_t>(k);
-      offset += left % v.length[i] * v.stride[i];
-      left /= v.length[i];
-    }
+    const int64_t offset =
+        (first - s.first) * v.element_stride + place_of(sequence, v.axes, v.length.data(), v.stride.data());
     box b;
     b.rank = 1;
     b.length[0] = count;

@@ -41,8 +41,7 @@ void partial_work::choose_exponents(const reduce_seat& s, const char* magnitudes
 
 // A block's scaled squares, summed as one sequence.
 void partial_work::scaled_block(const reduce_seat& s, double down) const {
-  lockstep_options options = lockstep_options_defaults();
-  options.backend = "cpu";
+  const lockstep_options options = on_the_cpu();
   auto* x = reinterpret_cast<double*>(s.scratch.data());
   const int64_t n = plan.block_of(s.rank).elements();
   double values[128];
@@ -68,8 +67,7 @@ void partial_work::compute_scaled(reduce_seat& s) const {
     return;
   }
   const auto* e = reinterpret_cast<const int32_t*>(s.exponents.data());
-  lockstep_options options = lockstep_options_defaults();
-  options.backend = "cpu";  // the scratch is host memory
+  const lockstep_options options = on_the_cpu();  // the scratch is host memory
   auto* x = reinterpret_cast<double*>(s.scratch.data());
   // The same tiles as for the plain sums. One sequence at a time, because each has its own scale.
   const std::vector<subtree> tiles = tiling(s.first_leaf, s.last_leaf);

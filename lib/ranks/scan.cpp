@@ -73,11 +73,7 @@ struct scan_plan : operation {
     lockstep_scan_desc none = lockstep_scan_full(d.reduction, d.dtype, 0);
     none.count = 0, none.result = d.result, none.exclusive = d.exclusive;
     require_taken([&](lockstep_context* cpu) { return lockstep_scan(cpu, &none, nullptr, nullptr, nullptr); });
-    src = read_grid(given, "src", comm.ranks());
-    src.describe(about, "src");
-    if (src.element_bytes != lockstep_dtype_bytes(d.dtype))
-      fail(LOCKSTEP_INVALID_ARGUMENT, "src->element_bytes is {}, but elements of this dtype have {}", src.element_bytes,
-           lockstep_dtype_bytes(d.dtype));
+    src = read_grid(given, "src", comm.ranks(), about, d.dtype);
     if (axis < 0 || axis >= src.rank)
       fail(LOCKSTEP_INVALID_ARGUMENT, "axis is {}; give 0 to {}, an axis of src", axis, src.rank - 1);
     result_bytes = lockstep_dtype_bytes(d.result);
@@ -267,17 +263,13 @@ struct scan_plan : operation {
       co_await last;
     }
     if (at.how != family::sum) co_return;
-    failure own = x.so_far, all;
-    if (overflowed >= 0) own.note(LOCKSTEP_OVERFLOW, INT32_MAX, "");
-    uint64_t low[2] = {overflowed >= 0 ? static_cast<uint64_t>(overflowed) : UINT64_MAX, 0}, high[2] = {0, 0};
-    task agreement = comm.worst(own, low, high, all);
+    task agreement = agree_on_overflow(x, overflowed);
     co_await agreement;
-    if (all.any() && all.status != LOCKSTEP_OVERFLOW) x.so_far.note(all.status, all.rank, all.text);
-    if (!x.so_far.any() && all.any())
+    if (!x.so_far.any() && overflowed >= 0)
       fail(LOCKSTEP_OVERFLOW,
            "running sums on rank {} do not fit I64, dst holds the nearest values there; scan shorter sequences or "
            "floats",
-           low[0]);
+           overflowed);
   }
 
   // Where a seat's stretch of each sequence is, and its results.
@@ -306,11 +298,6 @@ struct scan_plan : operation {
       for (int64_t q = p.low; q < p.high; ++q, from += n)
         std::memcpy(one.elements.data() + static_cast<size_t>(q * one.head_length + low - one.head) * at.element_bytes,
                     from, n);
-    };
-    w.local = [&](const item& from, const item& to) {
-      std::vector<char> between(from.bytes);
-      w.pack(from, between.data());
-      w.unpack(to, between.data());
     };
     task step = fragments.run(*x.plan.comm, x.step(1), x.so_far, w);
     co_await step;
@@ -371,11 +358,6 @@ struct scan_plan : operation {
         const piece& p = pieces[i.index];
         join(seats[p.seat], got, p.low, p.high, static_cast<size_t>(p.high - p.low) * values.bytes);
       };
-      w.local = [&](const item& from, const item& to) {
-        std::vector<char> between(from.bytes);
-        w.pack(from, between.data());
-        w.unpack(to, between.data());
-      };
       task step = steps[k].run(*x.plan.comm, x.step(2 + k), x.so_far, w);
       co_await step;
       for (scan_seat& one : seats) {
@@ -395,7 +377,7 @@ struct scan_plan : operation {
     const bool on_device = comm.devices->has(s.seat);
     // Of the leaf that the stretch begins in, which is in host memory; and of the stretch.
     lockstep_options here = comm.options_of(s.seat), there = here;
-    if (on_device) here = lockstep_options_defaults(), here.backend = "cpu";
+    if (on_device) here = on_the_cpu();
     if (at.how == family::sum) there.flags &= ~LOCKSTEP_ASYNC;  // its status tells of an overflow
     const auto n = static_cast<size_t>(s.sequences);
     const char* const values_before = one.before[one.now].data();
@@ -492,20 +474,9 @@ struct scan_plan : operation {
   }
   // The first results of a stretch, which lie head_length apart.
   void scatter(lockstep_comm& comm, const scan_seat& one, int64_t count, const char* from) const {
-    const sequence_view& v = one.out;
-    box b;
-    b.rank = v.axes + 1;
-    std::array<int64_t, LOCKSTEP_MAX_RANK> in{}, out{};
-    int64_t stride = one.head_length;
-    for (int k = v.axes - 1; k >= 0; --k) {
-      const auto i = static_cast<size_t>(k);
-      b.length[i] = v.length[i], out[i] = v.stride[i], in[i] = stride;
-      stride *= v.length[i];
-    }
-    const auto last = static_cast<size_t>(v.axes);
-    b.length[last] = count, out[last] = v.element_stride, in[last] = 1;
-    copy_box(comm, comm.devices->has(one.s.seat) ? one.s.seat : no_seat, result_bytes, b, from, in.data(),
-             const_cast<char*>(v.data), out.data());
+    const copied_view v(one.out, count, 1, one.head_length);
+    copy_box(comm, comm.devices->has(one.s.seat) ? one.s.seat : no_seat, result_bytes, v.all, from, v.copied.data(),
+             const_cast<char*>(one.out.data), v.stride.data());
   }
 
   bool joins_on_the_host() const override { return true; }
@@ -526,10 +497,7 @@ extern "C" lockstep_status lockstep_ranks_scan(lockstep_comm* comm, const lockst
                                                lockstep_reduction reduction, lockstep_dtype dtype,
                                                lockstep_dtype result, int32_t axis, int32_t exclusive,
                                                const lockstep_options* options, lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::scan, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<scan_plan>();
-    scan_plan& p = *made;
-    out.op = std::move(made);
+  return make_plan<scan_plan>(comm, kind::scan, options, plan, [&](scan_plan& p, auto& out, auto& d) {
     p.d.reduction = reduction;
     p.d.dtype = dtype;
     p.d.result = result;

@@ -54,7 +54,6 @@ void stencil_plan::build(lockstep_comm& comm, lockstep_ranks_plan& plan, describ
     std::memcpy(&as_integer, &value, sizeof as_integer);
     described.add(name + " (its bits)", as_integer);
   };
-  g.describe(described, "grid");
   described.add("desc->dtype", d.dtype);
   described.add("desc->form", d.form);
   described.add("desc->boundary", d.boundary);
@@ -197,13 +196,10 @@ using namespace lockstep::ranks;
 extern "C" lockstep_status lockstep_ranks_stencil(lockstep_comm* comm, const lockstep_grid* given,
                                                   const lockstep_stencil_desc* desc, const lockstep_options* options,
                                                   lockstep_ranks_plan** plan) {
-  return make_plan(comm, kind::stencil, options, plan, [&](lockstep_ranks_plan& out, described& d) {
-    auto made = std::make_unique<stencil_plan>();
-    stencil_plan& p = *made;
-    out.op = std::move(made);
+  return make_plan<stencil_plan>(comm, kind::stencil, options, plan, [&](stencil_plan& p, auto& out, auto& d) {
     if (desc == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "desc is NULL; pass the address of a description");
     p.d = lib::sized(desc, lockstep_stencil_desc{}, "desc");
-    p.g = read_grid(given, "grid", comm->ranks());
+    p.g = read_grid(given, "grid", comm->ranks(), d);
     p.build(*comm, out, d);
   });
 }
