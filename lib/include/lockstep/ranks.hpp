@@ -187,6 +187,16 @@ class plan {
   std::unique_ptr<lockstep_ranks_plan, destroy> handle_;
 };
 
+namespace detail {
+// By a function of ranks.h, which gives the plan behind its other arguments.
+template <class Make, class... Arguments>
+plan made(Make make, const Arguments&... arguments) {
+  lockstep_ranks_plan* raw = nullptr;
+  failure(make(arguments..., &raw)).raise();
+  return plan(raw);
+}
+}  // namespace detail
+
 template <class R, number T>
 [[nodiscard]] lockstep_dtype result_of(lockstep_reduction reduction) noexcept {
   if constexpr (std::is_void_v<R>)
@@ -204,9 +214,7 @@ plan permute(comm& c, const grid<T>& src, std::span<const std::int32_t> perm, co
   const lockstep_grid from = src.get(), to = dst.get();
   if (perm.size() != static_cast<std::size_t>(from.rank))
     throw exception(LOCKSTEP_INVALID_ARGUMENT, "perm must have one number for each axis");
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_permute(c.get(), &from, perm.data(), &to, &options, &raw)).raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_permute, c.get(), &from, perm.data(), &to, &options);
 }
 template <element T>
 plan permute(comm& c, const grid<T>& src, std::initializer_list<std::int32_t> perm, const grid<T>& dst,
@@ -227,11 +235,8 @@ template <class R = void, number T>
 plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes,
             const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, result_of<R, T>(reduction), axes, nullptr,
-                                &options, &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_reduce, c.get(), &from, reduction, dtype_of<T>, result_of<R, T>(reduction), axes,
+                      nullptr, &options);
 }
 // A float sum, product, sum of squares or norm in the order of the grid: 8 bytes a block are moved
 // (lockstep_ranks_reduce_blocks).
@@ -239,11 +244,8 @@ template <class R = void, number T>
 plan reduce_blocks(comm& c, const grid<T>& src, lockstep_reduction reduction,
                    const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(
-      lockstep_ranks_reduce_blocks(c.get(), &from, reduction, dtype_of<T>, result_of<R, T>(reduction), &options, &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_reduce_blocks, c.get(), &from, reduction, dtype_of<T>, result_of<R, T>(reduction),
+                      &options);
 }
 // Several of them, of arrays that are divided alike, in one reduction: an array of results on every rank
 // (lockstep_ranks_reduce_several).
@@ -253,11 +255,8 @@ template <class R = void, number T>
 plan reduce_several(comm& c, const grid<T>& src, std::span<const lockstep_ranks_term> terms,
                     const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_reduce_several(c.get(), &from, terms.data(), static_cast<std::int32_t>(terms.size()),
-                                        dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), &options, &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_reduce_several, c.get(), &from, terms.data(),
+                      static_cast<std::int32_t>(terms.size()), dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), &options);
 }
 template <class R = void, number T>
 plan reduce_several(comm& c, const grid<T>& src, std::initializer_list<lockstep_ranks_term> terms,
@@ -269,10 +268,7 @@ template <number T, number R>
 plan reduce(comm& c, const grid<T>& src, lockstep_reduction reduction, std::uint32_t axes, const grid<R>& dst,
             const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get(), to = dst.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_reduce(c.get(), &from, reduction, dtype_of<T>, dtype_of<R>, axes, &to, &options, &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_reduce, c.get(), &from, reduction, dtype_of<T>, dtype_of<R>, axes, &to, &options);
 }
 
 // A sum of lockstep_ranks_sums; a digest as sums<std::uint64_t>(c, src, LOCKSTEP_SUMS_DIGEST, axes). Of two arrays
@@ -281,11 +277,8 @@ template <class R = void, number T>
 plan sums(comm& c, const grid<T>& src, lockstep_sums_kind kind, std::uint32_t axes,
           const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_sums(c.get(), &from, kind, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes, nullptr, &options,
-                              &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_sums, c.get(), &from, kind, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes,
+                      nullptr, &options);
 }
 
 // Mean and variance of each sequence, or of the whole array (lockstep_ranks_mean_variance): results have one more axis,
@@ -294,11 +287,8 @@ template <class R = void, number T>
 plan mean_variance(comm& c, const grid<T>& src, std::uint32_t axes, std::int64_t correction = 0,
                    const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_mean_variance(c.get(), &from, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes, correction,
-                                       nullptr, &options, &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_mean_variance, c.get(), &from, dtype_of<T>, result_of<R, T>(LOCKSTEP_SUM), axes,
+                      correction, nullptr, &options);
 }
 
 // Rows normalized, as desc's kind, result, weight_dtype and eps or scale say (lockstep_ranks_normalize). arrays:
@@ -307,9 +297,7 @@ template <number T>
 plan normalize(comm& c, const grid<T>& src, const lockstep_normalize_desc& desc, std::uint32_t arrays = 0,
                const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = src.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_normalize(c.get(), &from, &desc, arrays, &options, &raw)).raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_normalize, c.get(), &from, &desc, arrays, &options);
 }
 
 // Running sums or extremes along an axis, of type R where it is named.
@@ -322,19 +310,15 @@ plan scan(comm& c, const grid<T>& src, lockstep_reduction reduction, std::int32_
     result = dtype_of<R>;
   else if (reduction == LOCKSTEP_SUM && lockstep_dtype_kind(result) != 'f')
     result = LOCKSTEP_I64;
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_scan(c.get(), &from, reduction, dtype_of<T>, result, axis, exclusive ? 1 : 0, &options, &raw))
-      .raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_scan, c.get(), &from, reduction, dtype_of<T>, result, axis, exclusive ? 1 : 0,
+                      &options);
 }
 
 template <number T>
 plan stencil(comm& c, const grid<T>& g, const lockstep_stencil_desc& desc,
              const lockstep_options& options = lockstep_options_defaults()) {
   const lockstep_grid from = g.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_stencil(c.get(), &from, &desc, &options, &raw)).raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_stencil, c.get(), &from, &desc, &options);
 }
 
 // Fills ghosts around blocks; use execute(nullptr, parts).
@@ -343,9 +327,7 @@ plan halo(comm& c, const grid<T>& g, std::span<const std::int64_t> width, lockst
           const lockstep_options& options = lockstep_options_defaults()) {
   g.require_width(width);
   const lockstep_grid from = g.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_halo(c.get(), &from, width.data(), boundary, value, &options, &raw)).raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_halo, c.get(), &from, width.data(), boundary, value, &options);
 }
 
 // The same for several fields: parts of the first for each seat, behind them those of the next.
@@ -354,9 +336,7 @@ plan halo_fields(comm& c, const grid<T>& g, std::span<const std::int64_t> width,
                  std::int32_t fields, double value = 0, const lockstep_options& options = lockstep_options_defaults()) {
   g.require_width(width);
   const lockstep_grid from = g.get();
-  lockstep_ranks_plan* raw = nullptr;
-  failure(lockstep_ranks_halo_fields(c.get(), &from, width.data(), boundary, value, fields, &options, &raw)).raise();
-  return plan(raw);
+  return detail::made(lockstep_ranks_halo_fields, c.get(), &from, width.data(), boundary, value, fields, &options);
 }
 
 }  // namespace lockstep::ranks
