@@ -60,8 +60,6 @@ class described_calls {
   void (*tell_)(lockstep_queue*, int64_t) = nullptr;
 };
 
-bool is_bad(lockstep_status s) { return s != LOCKSTEP_OK && s != LOCKSTEP_OVERFLOW && s != LOCKSTEP_EMPTY; }
-
 bool reaches_all(const choice& chosen, const prepared_call& p, const array_places& data) {
   if (p.src_span != 0 && !can_reach(chosen, data.src, p.call.src)) return false;
   if (!can_reach(chosen, data.dst, p.call.dst)) return false;
@@ -322,10 +320,7 @@ void call_group::remember(const result& done, lockstep_status status) {
 
 bool call_group::repeatable(lockstep_status failure, const result& done) const {
   for (const group_member& m : members_) {
-    const prepared_call& p = m.prepared;
-    const bool in_place = p.call.src == p.call.dst || std::any_of(p.sides, p.sides + p.side_count,
-                                                                  [](const side_array& side) { return side.written; });
-    if (in_place && done.started) return false;
+    if (m.prepared.in_place() && done.started) return false;
     if (failure == LOCKSTEP_BACKEND_LOST && m.data.on_device().owner != nullptr) return false;
   }
   return true;

@@ -165,8 +165,7 @@ lockstep_status run_bound(lockstep_plan& plan, const lockstep_options& options) 
   with_enough_stack(*chosen.entry, [&] { require_taken(plan); });
   status = give_workspace(plan.prepared, chosen, options);
   if (status == LOCKSTEP_OK) status = launch_staged(plan.context, chosen, plan.prepared, options, data, launched);
-  if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
-    fail_backend(status, *chosen.entry);
+  if (is_bad(status)) fail_backend(status, *chosen.entry);
   remember_run(&chosen, plan.prepared.call.workspace_bytes, launched.staged_bytes);
   trace(plan.prepared, chosen, launched.staged_bytes, status);
   return status;

@@ -2,6 +2,7 @@
 // select, stage, launch and commit.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "../context.hpp"
@@ -41,6 +42,11 @@ struct prepared_call {
   side_array sides[5];
   int side_count = 0;
   bool empty = false;
+  // Whether it may write to what it reads: once it has started it cannot be repeated.
+  bool in_place() const {
+    return call.src == call.dst ||
+           std::any_of(sides, sides + side_count, [](const side_array& side) { return side.written; });
+  }
   uint32_t reads = 1;  // the LOCKSTEP_BACKEND_READS that a backend must have (backend.h)
   std::string needs;   // if more than 1, the reason as text
 };
@@ -51,9 +57,9 @@ inline const int64_t*& offsets_of(lockstep_call& call) {
 }
 inline const int64_t* offsets_of(const lockstep_call& call) { return offsets_of(const_cast<lockstep_call&>(call)); }
 
-// Runs a call and records it for lockstep_last_run.
-void run(lockstep_context* context, prepared_call& prepared, const void* src, void* dst,
-         const lockstep_options* options);
+// Checks and runs a call and records it for lockstep_last_run. A status, as public functions give it.
+lockstep_status run(lockstep_context* context, lockstep_op op, const void* desc, const void* src, void* dst,
+                    const lockstep_options* options) noexcept;
 
 // The times that auto expected on the CPU and on a device. They become text only on demand, because for a short call
 // formatting would cost more than the choice itself.
@@ -115,6 +121,10 @@ bool only_by_name(const lockstep_variant& row);
 // if it was forced, nullptr when no row takes the call.
 const lockstep_variant* pick_variant(const choice& chosen, const lockstep_call& call);
 
+// Whether a call gave no results: OVERFLOW and EMPTY are about some of them.
+inline bool is_bad(lockstep_status status) {
+  return status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY;
+}
 // Whether auto may run the call on another backend after this failure.
 inline bool recoverable(lockstep_status status) {
   return status == LOCKSTEP_OUT_OF_MEMORY || status == LOCKSTEP_BACKEND_FAILED || status == LOCKSTEP_BACKEND_LOST;

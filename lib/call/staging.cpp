@@ -111,8 +111,7 @@ lockstep_status launch(const choice& chosen, const prepared_call& prepared, cons
     return interruptible(*chosen.entry, queue, prepared.moved_bytes, sweeps_of(call),
                          [&] { return chosen.variant->launch(queue, &call); });
   });
-  if (status != LOCKSTEP_OK && status != LOCKSTEP_OVERFLOW && status != LOCKSTEP_EMPTY)
-    fail_backend(status, *chosen.entry);
+  if (is_bad(status)) fail_backend(status, *chosen.entry);
   return status;
 }
 
@@ -251,7 +250,7 @@ lockstep_status launch_staged(lockstep_context* context, const choice& chosen, c
     finished = launched;
     set_error(text.c_str());
   }
-  if (finished != LOCKSTEP_OK && finished != LOCKSTEP_OVERFLOW && finished != LOCKSTEP_EMPTY) return finished;
+  if (is_bad(finished)) return finished;
   if (dst.used() || sides.written()) {
     text = last_error();
     const mover move(context, chosen, data);

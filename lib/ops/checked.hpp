@@ -44,9 +44,10 @@ int64_t product(const char* what, int axes, const Counts& counts) {
   return total;
 }
 
-// Refuses an array whose elements overlap: each stride, in increasing order, is at least what the axes below it span.
-// span_bytes must have taken it.
-void require_apart(const char* name, int axes, const int64_t* counts, const int64_t* strides);
+// Checks the strides of a move from axes to axes of as many elements in another order, none of them empty; fills the
+// spans. Axes of one element get stride 0.
+void prepare_move(prepared_call& prepared, int rank, const int64_t* shape, int64_t* src_strides,
+                  const int64_t* dst_shape, int64_t* dst_strides);
 
 // "F16"; the number if it is not a dtype.
 std::string dtype_text(lockstep_dtype dtype);

@@ -33,21 +33,7 @@ void prepare_axes(prepared_call& prepared) {
   prepared.element_bytes = lockstep_dtype_bytes(d.dtype);
   prepared.dst_element_bytes = lockstep_dtype_bytes(d.result);
   if (prepared.empty) return;
-
-  for (int k = 0; k < d.rank; ++k) {
-    // The stride of an axis of one element is never read; 0 keeps it harmless.
-    if (d.shape[k] == 1) d.src_strides[k] = d.dst_strides[k] = 0;
-    if (d.shape[k] > 1 && d.src_strides[k] < 1)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "src_strides[{}] is {}; give 1 or more", k, d.src_strides[k]);
-    if (d.shape[k] > 1 && d.dst_strides[k] < 1)
-      fail(LOCKSTEP_INVALID_ARGUMENT, "dst_strides[{}] is {}; give 1 or more", k, d.dst_strides[k]);
-  }
-  const auto total = static_cast<size_t>(product("the product of shape", d.rank, d.shape));
-  prepared.src_span = span_bytes("src", d.rank, d.shape, d.src_strides, prepared.element_bytes);
-  prepared.dst_span = span_bytes("dst", d.rank, d.shape, d.dst_strides, prepared.dst_element_bytes);
-  require_apart("dst_strides", d.rank, d.shape, d.dst_strides);
-  prepared.dst_dense = prepared.dst_span == total * prepared.dst_element_bytes;
-  prepared.moved_bytes = total * (prepared.element_bytes + prepared.dst_element_bytes);
+  prepare_move(prepared, d.rank, d.shape, d.src_strides, d.shape, d.dst_strides);
 }
 
 }  // namespace

@@ -39,13 +39,6 @@ constexpr std::array rows = {
 #undef LOCKSTEP_DESCRIPTION
 static_assert(rows.size() == LOCKSTEP_OP_COUNT);
 
-lockstep_status execute(lockstep_context* context, lockstep_op op, const void* desc, const void* src, void* dst,
-                        const lockstep_options* options) {
-  return guarded([&] {
-    prepared_call prepared = prepare(op, desc);
-    run(context, prepared, src, dst, options);
-  });
-}
 lockstep_status plan_of(lockstep_context* context, lockstep_op op, const void* desc, const lockstep_options* options,
                         lockstep_plan** plan) {
   return guarded([&] { make_plan(context, prepare(op, desc), options, plan); });
@@ -85,7 +78,7 @@ const char* lockstep_op_name(lockstep_op op) {
 
 lockstep_status lockstep_execute(lockstep_context* context, lockstep_op op, const void* desc, const void* src,
                                  void* dst, const lockstep_options* options) {
-  return execute(context, op, desc, src, dst, options);
+  return run(context, op, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op, const void* desc,
                                      const lockstep_options* options, lockstep_plan** plan) {
@@ -94,7 +87,7 @@ lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op, 
 
 lockstep_status lockstep_transpose(lockstep_context* context, const lockstep_transpose_desc* desc, const void* src,
                                    void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_TRANSPOSE, desc, src, dst, options);
+  return run(context, LOCKSTEP_TRANSPOSE, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
                                         const lockstep_options* options, lockstep_plan** plan) {
@@ -102,7 +95,7 @@ lockstep_status lockstep_plan_transpose(lockstep_context* context, const lockste
 }
 lockstep_status lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src,
                                  void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_PERMUTE, desc, src, dst, options);
+  return run(context, LOCKSTEP_PERMUTE, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc,
                                       const lockstep_options* options, lockstep_plan** plan) {
@@ -110,7 +103,7 @@ lockstep_status lockstep_plan_permute(lockstep_context* context, const lockstep_
 }
 lockstep_status lockstep_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src,
                                     void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_SQUARE_SUM, desc, src, dst, options);
+  return run(context, LOCKSTEP_SQUARE_SUM, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc,
                                          const lockstep_options* options, lockstep_plan** plan) {
@@ -118,7 +111,7 @@ lockstep_status lockstep_plan_square_sum(lockstep_context* context, const lockst
 }
 lockstep_status lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
                                 const lockstep_options* options) {
-  return execute(context, LOCKSTEP_REDUCE, desc, src, dst, options);
+  return run(context, LOCKSTEP_REDUCE, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc,
                                      const lockstep_options* options, lockstep_plan** plan) {
@@ -126,7 +119,7 @@ lockstep_status lockstep_plan_reduce(lockstep_context* context, const lockstep_r
 }
 lockstep_status lockstep_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const void* src,
                                  void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_STENCIL, desc, src, dst, options);
+  return run(context, LOCKSTEP_STENCIL, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_stencil(lockstep_context* context, const lockstep_stencil_desc* desc,
                                       const lockstep_options* options, lockstep_plan** plan) {
@@ -134,7 +127,7 @@ lockstep_status lockstep_plan_stencil(lockstep_context* context, const lockstep_
 }
 lockstep_status lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const void* src,
                                  void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_SHUFFLE, desc, src, dst, options);
+  return run(context, LOCKSTEP_SHUFFLE, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc,
                                       const lockstep_options* options, lockstep_plan** plan) {
@@ -142,7 +135,7 @@ lockstep_status lockstep_plan_shuffle(lockstep_context* context, const lockstep_
 }
 lockstep_status lockstep_normalize(lockstep_context* context, const lockstep_normalize_desc* desc, const void* src,
                                    void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_NORMALIZE, desc, src, dst, options);
+  return run(context, LOCKSTEP_NORMALIZE, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_normalize(lockstep_context* context, const lockstep_normalize_desc* desc,
                                         const lockstep_options* options, lockstep_plan** plan) {
@@ -150,7 +143,7 @@ lockstep_status lockstep_plan_normalize(lockstep_context* context, const lockste
 }
 lockstep_status lockstep_scan(lockstep_context* context, const lockstep_scan_desc* desc, const void* src, void* dst,
                               const lockstep_options* options) {
-  return execute(context, LOCKSTEP_SCAN, desc, src, dst, options);
+  return run(context, LOCKSTEP_SCAN, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_scan(lockstep_context* context, const lockstep_scan_desc* desc,
                                    const lockstep_options* options, lockstep_plan** plan) {
@@ -158,16 +151,14 @@ lockstep_status lockstep_plan_scan(lockstep_context* context, const lockstep_sca
 }
 lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_desc* desc, const void* src, void* dst,
                               const lockstep_options* options) {
-  return execute(context, LOCKSTEP_SUMS, desc, src, dst, options);
+  return run(context, LOCKSTEP_SUMS, desc, src, dst, options);
 }
 lockstep_status lockstep_digest(lockstep_context* context, lockstep_dtype dtype, int64_t n, const void* src,
                                 uint64_t digest[2]) {
-  return guarded([&] {
-    if (digest == nullptr) fail(LOCKSTEP_INVALID_ARGUMENT, "digest is NULL; pass the address of two uint64_t");
-    const lockstep_sums_desc desc = lockstep_sums_full(LOCKSTEP_SUMS_DIGEST, dtype, n, nullptr);
-    prepared_call prepared = prepare(LOCKSTEP_SUMS, &desc);
-    run(context, prepared, src, digest, nullptr);
-  });
+  if (digest == nullptr)
+    return guarded([] { fail(LOCKSTEP_INVALID_ARGUMENT, "digest is NULL; pass the address of two uint64_t"); });
+  const lockstep_sums_desc desc = lockstep_sums_full(LOCKSTEP_SUMS_DIGEST, dtype, n, nullptr);
+  return run(context, LOCKSTEP_SUMS, &desc, src, digest, nullptr);
 }
 lockstep_status lockstep_plan_sums(lockstep_context* context, const lockstep_sums_desc* desc,
                                    const lockstep_options* options, lockstep_plan** plan) {
@@ -175,7 +166,7 @@ lockstep_status lockstep_plan_sums(lockstep_context* context, const lockstep_sum
 }
 lockstep_status lockstep_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc, const void* src,
                                      void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_REDUCE_AXES, desc, src, dst, options);
+  return run(context, LOCKSTEP_REDUCE_AXES, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc,
                                           const lockstep_options* options, lockstep_plan** plan) {
@@ -183,7 +174,7 @@ lockstep_status lockstep_plan_reduce_axes(lockstep_context* context, const locks
 }
 lockstep_status lockstep_convert(lockstep_context* context, const lockstep_convert_desc* desc, const void* src,
                                  void* dst, const lockstep_options* options) {
-  return execute(context, LOCKSTEP_CONVERT, desc, src, dst, options);
+  return run(context, LOCKSTEP_CONVERT, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_convert(lockstep_context* context, const lockstep_convert_desc* desc,
                                       const lockstep_options* options, lockstep_plan** plan) {
@@ -191,7 +182,7 @@ lockstep_status lockstep_plan_convert(lockstep_context* context, const lockstep_
 }
 lockstep_status lockstep_map(lockstep_context* context, const lockstep_map_desc* desc, const void* src, void* dst,
                              const lockstep_options* options) {
-  return execute(context, LOCKSTEP_MAP, desc, src, dst, options);
+  return run(context, LOCKSTEP_MAP, desc, src, dst, options);
 }
 lockstep_status lockstep_plan_map(lockstep_context* context, const lockstep_map_desc* desc,
                                   const lockstep_options* options, lockstep_plan** plan) {
