@@ -147,11 +147,6 @@ struct exact_product {
   void chunks(const void* src, int64_t count, int64_t n, int64_t, exact_factor* out) const {
     rows({src, n, chunk, nullptr}, count, out);
   }
-  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, exact_factor* out_a,
-           exact_factor* out_b) const {
-    chunks(a, count, chunk, first_a, out_a);
-    chunks(b, count, chunk, first_b, out_b);
-  }
   void columns(const void* src, int64_t n, int64_t ld, int64_t width, int64_t, exact_factor* out) const {
     kernels.columns(src, n, ld, width, out);
   }
@@ -211,6 +206,20 @@ class first_failure {
  private:
   std::atomic<int64_t> s_{INT64_MAX};
 };
+
+// The error of the first exact sum or product that did not fit, if any.
+inline lockstep_status overflowed(const sequences& q, const first_failure& overflow) {
+  if (!overflow.any()) return LOCKSTEP_OK;
+  const lib::reduction_kind& kind = kind_of(q.d);
+  const char* const what = kind.by == lib::join::product  ? "product"
+                           : kind.of == lib::term::square ? "sum of squares"
+                                                          : "sum";
+  const int64_t s = overflow.sequence();
+  return failed(LOCKSTEP_OVERFLOW, "the exact {} of sequence {} does not fit {}, dst[{}] holds {}; {} or floats{}",
+                what, s, exact_name(q), s, exact_text(q, s),
+                kind.by == lib::join::product ? "multiply shorter sequences" : "sum shorter sequences",
+                kind.of == lib::term::square ? ", or take NORM2" : "");
+}
 
 // Sums of many short rows: sums(rows, count, out) sums some of them, finish(first, count, out), if given, makes them
 // results.

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "best_row.hpp"
 #include "lockstep/backend_group.h"
 #include "ops.hpp"
 #include "parallel.hpp"
@@ -35,18 +36,20 @@ const description& description_of(const lockstep_group& group) {
   return *static_cast<const description*>(group.described);
 }
 
-lockstep_queue with_threads(const lockstep_queue& queue, int threads) {
-  lockstep_queue other = queue;
-  other.threads = threads;
-  return other;
-}
-
 const lockstep_table& table_of(lockstep_op op) {
   static const lockstep_table* const all[] = {&transpose_table, &permute_table,     &square_sum_table, &reduce_table,
                                               &stencil_table,   &shuffle_table,     &normalize_table,  &scan_table,
                                               &sums_table,      &reduce_axes_table, &convert_table,    &convert_table};
   static_assert(std::size(all) == LOCKSTEP_OP_COUNT);
   return *all[op];
+}
+
+}  // namespace
+
+lockstep_queue with_threads(const lockstep_queue& queue, int threads) {
+  lockstep_queue other = queue;
+  other.threads = threads;
+  return other;
 }
 
 // The row that auto takes: the library's rule (lib/choose/select.cpp).
@@ -61,6 +64,8 @@ const lockstep_variant& best_row(const lockstep_queue& queue, const lockstep_cal
   }
   return yielded != nullptr ? *yielded : table.rows[table.count - 1];  // the reference, which takes every call
 }
+
+namespace {
 
 int takes(const lockstep_queue* queue, const lockstep_call*, size_t bytes) {
   return queue->threads == 1 || bytes <= most_bytes;

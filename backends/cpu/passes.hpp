@@ -57,7 +57,11 @@ void reduce_two(const lockstep_queue& queue, const R& r, const vector_view& v, i
     const int64_t count = left < chunks_together ? left : chunks_together;
     typename R::value of_a[chunks_together], of_b[chunks_together];
     const int64_t at_a = a * R::chunk, at_b = b * R::chunk;
-    r.two(v.begin + at_a * v.bytes, v.begin + at_b * v.bytes, count, at_a, at_b, of_a, of_b);
+    const char *const x = v.begin + at_a * v.bytes, *const y = v.begin + at_b * v.bytes;
+    if constexpr (requires { r.two(x, y, count, at_a, at_b, of_a, of_b); })
+      r.two(x, y, count, at_a, at_b, of_a, of_b);
+    else
+      r.chunks(x, count, R::chunk, at_a, of_a), r.chunks(y, count, R::chunk, at_b, of_b);
     for (int64_t k = 0; k < count; ++k) one.push(of_a[k], 0), two.push(of_b[k], 0);
     a += count, b += count, left -= count;
   }

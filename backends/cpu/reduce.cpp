@@ -80,19 +80,6 @@ lockstep_status multiply_floats(const lockstep_queue& queue, const sequences& q,
 }
 
 // ---- exactly --------------------------------------------------------------------------
-lockstep_status overflowed(const sequences& q, const first_failure& overflow) {
-  if (!overflow.any()) return LOCKSTEP_OK;
-  const lib::reduction_kind& kind = kind_of(q.d);
-  const char* const what = kind.by == lib::join::product  ? "product"
-                           : kind.of == lib::term::square ? "sum of squares"
-                                                          : "sum";
-  const int64_t s = overflow.sequence();
-  return failed(LOCKSTEP_OVERFLOW, "the exact {} of sequence {} does not fit {}, dst[{}] holds {}; {} or floats{}",
-                what, s, exact_name(q), s, exact_text(q, s),
-                kind.by == lib::join::product ? "multiply shorter sequences" : "sum shorter sequences",
-                kind.of == lib::term::square ? ", or take NORM2" : "");
-}
-
 template <class Body>
 lockstep_status add_exactly(const lockstep_queue& queue, const sequences& q, const Body& body) {
   const lockstep_reduce_desc& d = q.d;

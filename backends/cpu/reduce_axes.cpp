@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "best_row.hpp"
 #include "ops.hpp"
 #include "parallel.hpp"
 #include "reduction_rows.hpp"
@@ -71,15 +72,6 @@ struct batches {
   bool shared_out(const lockstep_queue* queue) const {
     return queue->threads > 1 && outer > 1 && bytes() < queue->tuned->reductions.axes_batch;
   }
-  // The row that auto would take.
-  const lockstep_variant& row(const lockstep_queue* queue) const {
-    const lockstep_table& table = inner.op == LOCKSTEP_SQUARE_SUM ? square_sum_table : reduce_table;
-    for (const lockstep_variant* row = table.rows; row != table.rows + table.count; ++row) {
-      if (row->flags != 0 || (row->refuses != nullptr && row->refuses(queue, &inner) != nullptr)) continue;
-      if (row->yields == nullptr || row->yields(queue, &inner) == 0) return *row;
-    }
-    return table.rows[table.count - 1];  // ref takes every call
-  }
 };
 
 const char* not_batches(const lockstep_queue* queue, const lockstep_call* call) {
@@ -93,24 +85,17 @@ int small_batches(const lockstep_queue* queue, const lockstep_call* call) {
   return b.outer > 1 && b.inner.reduce.count < tuned.axes_few && b.bytes() < tuned.axes_small_batch;
 }
 
-lockstep_queue alone(const lockstep_queue& queue) {
-  lockstep_queue one = queue;
-  one.threads = 1;
-  return one;
-}
 // Of a thread that has whole batches.
-size_t workspace_alone(const lockstep_queue* one, const batches& b) {
-  const lockstep_variant& row = b.row(one);
-  return row.workspace != nullptr ? (row.workspace(one, &b.inner) + 255) / 256 * 256 : 0;
+size_t workspace_alone(const lockstep_queue& one, const batches& b) {
+  const lockstep_variant& row = best_row(one, b.inner);
+  return row.workspace != nullptr ? (row.workspace(&one, &b.inner) + 255) / 256 * 256 : 0;
 }
 size_t workspace_of_batches(const lockstep_queue* queue, const lockstep_call* call) {
   const batches b(queue, call);
   const size_t most = workspace_by<by_lanes_way>(queue, call);
-  if (b.shared_out(queue)) {
-    const lockstep_queue one = alone(*queue);
-    return std::max(workspace_alone(&one, b) * static_cast<size_t>(queue->threads), most);
-  }
-  const lockstep_variant& row = b.row(queue);
+  if (b.shared_out(queue))
+    return std::max(workspace_alone(with_threads(*queue, 1), b) * static_cast<size_t>(queue->threads), most);
+  const lockstep_variant& row = best_row(*queue, b.inner);
   return row.workspace != nullptr ? std::max(row.workspace(queue, &b.inner), most) : most;
 }
 
@@ -128,15 +113,15 @@ lockstep_status launch_batches(lockstep_queue* queue, const lockstep_call* call)
   };
   std::atomic<bool> failed{false};
   if (b.shared_out(queue)) {
-    const lockstep_queue one = alone(*queue);
-    const lockstep_variant& row = b.row(&one);
-    const size_t room = workspace_alone(&one, b);
+    const lockstep_queue one = with_threads(*queue, 1);
+    const lockstep_variant& row = best_row(one, b.inner);
+    const size_t room = workspace_alone(one, b);
     over_shares(*queue, b.outer, [&](int64_t i, int thread) {
       lockstep_queue mine = one;
       if (launch(&mine, row, i, room * static_cast<size_t>(thread)) != LOCKSTEP_OK) failed = true;
     });
   } else {
-    const lockstep_variant& row = b.row(queue);
+    const lockstep_variant& row = best_row(*queue, b.inner);
     for (int64_t i = 0; i < b.outer; ++i) {
       const lockstep_status status = launch(queue, row, i, 0);
       if (status != LOCKSTEP_OK && b.outer == 1) return status;

@@ -5,7 +5,7 @@
 //   value     the result of a chunk;  chunk  elements of a chunk (order::leaf for float sums)
 //   rows(packed_rows, count, value*)           whole sequences of at most a chunk
 //   chunks(src, count, n, first, value*)       parts of one sequence, packed, from element first on
-//   two(a, b, count, first_a, first_b, value*, value*)  whole chunks at two places of one sequence
+//   two(a, b, count, first_a, first_b, value*, value*)  optional: whole chunks at two places of one sequence at once
 //   columns(src, n, ld, width, first, value*)  parts of several adjacent sequences
 //   at(s)     optional: the reduction of sequence s and those behind it, where a second array belongs to them
 //   join      push(value, level), total(): chunks, or aligned subtrees of 2^level chunks, in order

@@ -85,12 +85,6 @@ struct pair_fold {
          1, out + k);
     }
   }
-  // Needed by the pass of passes.hpp that reads two places of a sequence; it is not used here.
-  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, value* out_a,
-           value* out_b) const {
-    chunks(a, count, chunk, first_a, out_a);
-    chunks(b, count, chunk, first_b, out_b);
-  }
 };
 
 // ---- digests: a word's place counts, so a chunk has to know where it begins ---------
@@ -130,11 +124,6 @@ struct digest_fold {
   void chunks(const void* x, int64_t count, int64_t n, int64_t first, value* out) const {
     for (int64_t k = 0; k < count; ++k)
       out[k] = of(static_cast<const char*>(x) + k * chunk * q.bytes, n, first + k * chunk);
-  }
-  void two(const void* a, const void* b, int64_t count, int64_t first_a, int64_t first_b, value* out_a,
-           value* out_b) const {
-    chunks(a, count, chunk, first_a, out_a);
-    chunks(b, count, chunk, first_b, out_b);
   }
 };
 
@@ -264,11 +253,7 @@ struct sums_op {
                    if (!store_exact(q, s, value)) overflow.at(s);
                  },
                  [&](int64_t s) { store_exact(q, s, wide{}); }});
-    if (!overflow.any()) return LOCKSTEP_OK;
-    const int64_t s = overflow.sequence();
-    return failed(LOCKSTEP_OVERFLOW,
-                  "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats", s,
-                  exact_name(q), s, exact_text(q, s));
+    return overflowed(q, overflow);
   }
 
   // Results straight to dst, `batch` rows to a kernel call.
