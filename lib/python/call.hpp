@@ -142,7 +142,7 @@ bool place_scan(state& s, const array& dst, call& c);
 bool scans(lockstep_dtype dtype);
 bool same_device(state& s, const array& x, const array& side, const char* name);
 
-// A packed copy of x with its axes in another order, made by permute on the same stream.
+// A packed copy of x with its axes in another order, NULL: in theirs, made by permute on the same stream.
 bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary);
 // Raises: a plan copies nothing. what is why it would have to. Returns false.
 bool no_copy(state& s, const char* what);
@@ -158,6 +158,8 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
 bool take_out(state& s, const element& type, int rank, const int64_t* shape, const array& x, PyObject* out,
               void* stream, result& to);
 PyObject* finish_result(state& s, const call& c, const array& x, result& r);
+// A number of NumPy, of like's type where it is given.
+PyObject* number_of(state& s, const array* like, lockstep_dtype dtype, char* value);
 // Memory from the source's library (or a Buffer) for an array of this shape.
 bool allocate(state& s, const array& x, const element* type, int rank, const int64_t* shape, void* stream, result& to);
 
@@ -235,8 +237,10 @@ struct layout {
   }
 };
 lockstep_plan* handle_of_plan(PyObject* plan);
+PyObject* list_of(const double* numbers, int count);
 // A text of what a plan has chosen; a getter's closure says where it is in lockstep_run_info.
 PyObject* text_of_choice(state& s, const lockstep_plan* plan, void* place);
+inline PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 inline void* place_of(size_t offset) { return reinterpret_cast<void*>(offset); }
 
 // kept.cpp

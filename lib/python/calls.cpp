@@ -203,11 +203,14 @@ PyObject* by_helper(state& s, const char* helper, const operation& o, const arra
   return call_helper(s, helper, self.get(), x, detail, named.get()).release();
 }
 
-// Types that the backend does not take go through an exact copy in a wider one.
-PyObject* widen(state& s, const operation& o, const array& x, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
+// By a helper that asks for x's type. widened_call: types that the backend does not take go through an exact copy in a
+// wider one. rooted_call: C takes no root of a device's variances; the array's library does, which rounds a double's
+// root correctly too.
+PyObject* by_type(state& s, const char* helper, const operation& o, const array& x, PyObject* const* a, Py_ssize_t n,
+                  PyObject* keywords) {
   char text[64];
   const ref name(PyUnicode_FromString(element_name(x.type, text)));
-  return by_helper(s, "widened_call", o, x, name.get(), a, n, keywords);
+  return by_helper(s, helper, o, x, name.get(), a, n, keywords);
 }
 
 // Rows or sequences that do not lie along the last axes are moved there, and the result back.
@@ -247,13 +250,6 @@ bool warn_of_meaning(const operation& o, const prepared& p, Py_ssize_t positiona
   return !text || PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0;
 }
 
-// C takes no root of a device's variances: the array's library does, which rounds a double's root correctly too.
-PyObject* rooted(state& s, const operation& o, const array& x, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
-  char text[64];
-  const ref name(PyUnicode_FromString(element_name(x.type, text)));
-  return by_helper(s, "rooted_call", o, x, name.get(), a, n, keywords);
-}
-
 }  // namespace
 
 bool in_scope(state& s, bool* scoped) {
@@ -281,8 +277,8 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
       (p.of_rows && o.what == task::normalize && !may_copy(p.set, "x", "has several axes, which are moved first")) ||
       (p.elsewhere && !may_copy(p.set, "x", "does not lie as the operation reads it along these axes")))
     return nullptr;
-  if (p.wide) return widen(s, o, p.x.direct, a, n, keywords);
-  if (p.root) return rooted(s, o, p.x.direct, a, n, keywords);
+  if (p.wide) return by_type(s, "widened_call", o, p.x.direct, a, n, keywords);
+  if (p.root) return by_type(s, "rooted_call", o, p.x.direct, a, n, keywords);
   if (p.elsewhere) return along_others(s, o, p.x.direct, p.description, a, n, keywords);
   if (p.of_rows && o.what == task::normalize)
     return by_helper(s, "ragged_call", o, p.x.direct, Py_None, a, n, keywords);
@@ -300,7 +296,7 @@ PyObject* operate(state& s, const operation& o, PyObject* const* a, Py_ssize_t n
     return done;
   PyErr_Clear();
   if (!may_copy(p.set, "x", "would have to be made wider")) return nullptr;
-  return widen(s, o, p.x.direct, a, n, keywords);
+  return by_type(s, "widened_call", o, p.x.direct, a, n, keywords);
 }
 
 namespace {
@@ -320,11 +316,15 @@ constexpr const char* doc_of(int i) {
   return i < count_of_sums_docs ? sums_docs[i] : function_docs[i - count_of_sums_docs];
 }
 
+PyMethodDef method(const char* name, PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*),
+                   const char* doc = nullptr) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS,
+          doc};
+}
+
 template <int... i>
 void fill_methods(PyMethodDef* methods, std::integer_sequence<int, i...>) {
-  ((methods[i] = {table[i].name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<i>)),
-                  METH_FASTCALL | METH_KEYWORDS, doc_of(i)}),
-   ...);
+  ((methods[i] = method(table[i].name, entry<i>, doc_of(i))), ...);
 }
 
 // A plan of mean_var gives C's pairs as they are: one more axis, of two.
@@ -334,8 +334,6 @@ bool pair_of(call& c, int parts) {
   c.scalar = false;
   return true;
 }
-
-PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
 }  // namespace
 
@@ -410,10 +408,8 @@ PyObject* describe(PyObject* module, PyObject* const* a, Py_ssize_t n, PyObject*
                        element_name(p.x.use->type, text));
   call& c = p.description;
   array dst;  // packed, without memory
-  dst.rank = c.rank;
   dst.type = c.type;
-  for (int k = 0; k < c.rank; ++k) dst.size *= dst.shape[k] = c.shape[k];
-  pack(dst);
+  pack(dst, c.rank, c.shape);
   if (!place(s, p.x.direct, dst, c)) return nullptr;
   return write_down(s, c, p.x.direct, p.v);
 }
@@ -426,18 +422,12 @@ int add_operations(PyObject* module) {
   static_assert(count_of_docs + count_of_row_docs + count_of_sums_docs + sizeof function_docs / sizeof *function_docs ==
                 count_of_operations);
   fill_methods(methods, std::make_integer_sequence<int, count_of_operations>());
-  methods[count_of_operations] = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan)),
-                                  METH_FASTCALL | METH_KEYWORDS, nullptr};
-  methods[count_of_operations + 1] = {"describe", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(describe)),
-                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
+  methods[count_of_operations] = method("plan", plan);
+  methods[count_of_operations + 1] = method("describe", describe);
   methods[count_of_operations + 2] = {"xla_handlers", xla_handlers, METH_NOARGS, nullptr};
-  methods[count_of_operations + 3] = {"group", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(group)),
-                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
-  methods[count_of_operations + 4] = {"plan_group",
-                                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_group)),
-                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
-  methods[count_of_operations + 5] = {"digest", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(digest)),
-                                      METH_FASTCALL | METH_KEYWORDS, nullptr};
+  methods[count_of_operations + 3] = method("group", group);
+  methods[count_of_operations + 4] = method("plan_group", plan_group);
+  methods[count_of_operations + 5] = method("digest", digest);
   return PyModule_AddFunctions(module, methods);
 }
 

@@ -8,12 +8,11 @@
 
 namespace lockstep::python {
 
-// A packed copy of x with its axes in another order, made by permute on the same stream.
 bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary) {
   if (!may_copy(set, "the array", "does not lie as the operation reads it along these axes")) return false;
   const array& from = *x.use;
   call c(LOCKSTEP_PERMUTE);
-  for (int k = 0; k < from.rank; ++k) c.axes[k] = axes[k];
+  for (int k = 0; k < from.rank; ++k) c.axes[k] = axes ? axes[k] : k;
   if (!describe_permute(s, from, c)) return false;
   if (!allocate(s, from, nullptr, c.rank, c.shape, set.stream, temporary) || !place(s, from, temporary.dst, c))
     return false;
@@ -319,9 +318,7 @@ bool describe_stencil(state& s, source& x, settings& set, values& v, call& c, bo
   run_of_axes batch;
   if (a->size > 0 && !stencil_layout(*a, rank, d.src_strides, batch)) {
     if (!may_copy) return no_copy(s, "the last axis must be packed");
-    int same[max_rank];
-    for (int k = 0; k < a->rank; ++k) same[k] = k;
-    if (!permuted(s, x, set, same, temporary)) return false;
+    if (!permuted(s, x, set, nullptr, temporary)) return false;
     a = x.use;
     if (!stencil_layout(*a, rank, d.src_strides, batch))
       return raise(s, LOCKSTEP_INTERNAL, "a copy is not packed"), false;
@@ -379,9 +376,7 @@ bool describe_shuffle(state& s, const array& x, values& v, call& c) {
 }
 
 bool packed_source(state& s, source& x, settings& set, result& temporary) {
-  int same[max_rank];
-  for (int k = 0; k < x.use->rank; ++k) same[k] = k;
-  return is_packed(*x.use) || permuted(s, x, set, same, temporary);
+  return is_packed(*x.use) || permuted(s, x, set, nullptr, temporary);
 }
 
 bool require_packed(state& s, const array& x) { return is_packed(x) || no_copy(s, "x is not packed"); }

@@ -76,6 +76,13 @@ void pack(array& a) {
   }
 }
 
+void pack(array& a, int rank, const int64_t* shape) {
+  a.rank = rank;
+  a.size = 1;
+  for (int k = 0; k < rank; ++k) a.size *= a.shape[k] = shape[k];
+  pack(a);
+}
+
 namespace {
 
 void release_kind(PyObject* capsule) { delete static_cast<kind*>(PyCapsule_GetPointer(capsule, nullptr)); }

@@ -87,8 +87,9 @@ PyObject* numpy_scalar(state& s, const array* like, lockstep_dtype dtype, void* 
 PyObject* numpy_empty(state& s, const array* like, lockstep_dtype dtype, int rank, const int64_t* shape);
 // A Buffer of lockstep's own; one without memory has data NULL.
 bool import_own(state& s, PyObject* object, const char* name, array& in);
-// The strides of a packed array.
+// The strides of a packed array; of one of this shape its size too.
 void pack(array& a);
+void pack(array& a, int rank, const int64_t* shape);
 
 // A caller's stream: an int, or an object of a library that has streams. False with an exception.
 bool import_stream(state& s, PyObject* object, void** stream);

@@ -100,10 +100,7 @@ PyObject* measure(PyObject* self, PyObject* arguments, PyObject* keywords) {
     if (status != LOCKSTEP_OK) return raise_status(s, status);
     for (size_t i = 0; i < all.size(); ++i) all[i] += ms[i];
   }
-  ref list(PyList_New(samples));
-  for (int i = 0; list && i < samples; ++i)
-    if (PyList_SetItem(list.get(), i, PyFloat_FromDouble(all[static_cast<size_t>(i)])) != 0) return nullptr;
-  return list.release();
+  return list_of(all.data(), samples);
 }
 
 PyObject* get_count(PyObject* self, void*) { return PyLong_FromSsize_t(as_plan(self)->data->group.count()); }
@@ -154,8 +151,6 @@ PyType_Slot slots[] = {
     {0, nullptr}};
 PyType_Spec spec = {"lockstep._core.GroupPlan", sizeof(group_plan_object), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-
-PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
 }  // namespace
 

@@ -58,18 +58,25 @@ void name_the_array(Py_ssize_t i) {
   Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
 }
 
-void raise_of_group(state& s, lockstep_status status, const calls_of_op& of) {
+void raise_of_calls(state& s, lockstep_status status, const std::function<std::string(size_t)>& name) {
   if (is_raised(status)) return;
   std::string text = lockstep_last_error();
   constexpr const char* word = "descs[";
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) {
     const size_t begin = at + std::strlen(word), end = text.find(']', begin);
-    const size_t k = std::strtoul(text.c_str() + begin, nullptr, 10);
-    if (end == std::string::npos || k >= of.index.size()) break;
-    const size_t i = static_cast<size_t>(of.index[k]);
-    text.replace(at, end - at, "arrays[" + std::to_string(i));
+    const std::string named = name(std::strtoul(text.c_str() + begin, nullptr, 10));
+    if (end == std::string::npos || named.empty()) break;
+    text.replace(at, end + 1 - at, named);
   }
   PyErr_SetString(s.errors[status], text.c_str());
+}
+
+void raise_of_group(state& s, lockstep_status status, const calls_of_op& of) {
+  raise_of_calls(s, status, [&](size_t k) {
+    if (k >= of.index.size()) return std::string();
+    const size_t i = static_cast<size_t>(of.index[k]);
+    return "arrays[" + std::to_string(i) + "]";
+  });
 }
 
 bool group_of_calls::read(state& s, PyObject* const* a, Py_ssize_t n, PyObject* keywords) {
@@ -322,12 +329,8 @@ PyObject* group_of_calls::give(state& s) {
       made = call_helper(s, "adopt", PyTuple_GetItem(arrays.get(), i), to.object.get()).release();
     } else if (!to.scalar) {
       made = Py_NewRef(to.object.get());
-    } else if (s.numpy) {
-      made = numpy_scalar(s, nullptr, dtype_of(to.type), to.value);
     } else {
-      const ref bytes(PyBytes_FromStringAndSize(to.value, to.type.bytes)),
-          name(PyUnicode_FromString(dtype_name(dtype_of(to.type))));
-      made = bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;
+      made = number_of(s, nullptr, dtype_of(to.type), to.value);
     }
     if (!made || PyList_SetItem(list.get(), i, made) != 0) return nullptr;
   }

@@ -1,6 +1,7 @@
 // groups.hpp - many calls of one operation: what each is for C, and where its result goes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -124,7 +125,8 @@ void name_the_array(Py_ssize_t i);
 // Calls after OVERFLOW and EMPTY run too.
 template <class Run>
 bool run_each_op(state& s, group_of_calls& g, Run&& run_one);
-// Sets the exception of a failure, in whose text C counts the calls of one op.
+// Sets the exception of a failure, in whose text C counts the calls of one op: name(k) stands for "descs[k]".
+void raise_of_calls(state& s, lockstep_status status, const std::function<std::string(size_t)>& name);
 void raise_of_group(state& s, lockstep_status status, const calls_of_op& of);
 
 template <class Run>

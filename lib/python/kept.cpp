@@ -59,18 +59,12 @@ struct kept_calls {
 
 namespace {
 
-// Texts of a plan and of single calls differ in a trace.
-bool may_be_kept(PyObject* plan) {
+// A plan, or, NULL, the last call. Texts of a plan and of single calls differ in a trace.
+bool may_be_kept(const lockstep_plan* plan) {
   lockstep_run_info info{};
   info.size = sizeof info;
-  return !std::getenv("LOCKSTEP_TRACE") && lockstep_plan_get(handle_of_plan(plan), &info) == LOCKSTEP_OK &&
-         std::strcmp(info.backend, "cpu") == 0;
-}
-
-bool ran_here() {
-  lockstep_run_info info{};
-  info.size = sizeof info;
-  return !std::getenv("LOCKSTEP_TRACE") && lockstep_last_run(&info) == LOCKSTEP_OK &&
+  return !std::getenv("LOCKSTEP_TRACE") &&
+         (plan ? lockstep_plan_get(plan, &info) : lockstep_last_run(&info)) == LOCKSTEP_OK &&
          std::strcmp(info.backend, "cpu") == 0;
 }
 
@@ -236,7 +230,7 @@ void keep(state& s, const prepared& p, const result& r, PyObject* const* a, Py_s
   if (!use_context(s, p.set.context)) return PyErr_Clear();
   of_plan.context = p.set.context;
   PyObject* const plan = y ? PyList_New(0) : make_plan(s, c, of_plan, x, Py_None);
-  if (plan && (y ? ran_here() : may_be_kept(plan))) {
+  if (plan && may_be_kept(y ? nullptr : handle_of_plan(plan))) {
     kept_call& place = s.kept->all[s.kept->next_plan];
     s.kept->next_plan = (s.kept->next_plan + 1) % plans;
     place.clear();

@@ -70,10 +70,7 @@ bool take_arrays(state& s, plan_object* p, PyObject* x, PyObject* out, settings&
 // Memory of the caller's for what an execution needs besides its arrays. C checks its size and that it lies apart.
 bool take_workspace(state& s, PyObject* object, const array& x, settings& set, array& to) {
   if (!import_array(s, object, "workspace", true, x.on_device() ? x.stream : set.stream, to, &x)) return false;
-  if (to.on_device() != x.on_device() || (to.on_device() && to.device.id != x.device.id))
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "workspace lives on %s, x on %s; give both on one device",
-                 to.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
-           false;
+  if (!same_device(s, x, to, "workspace")) return false;
   if (!is_packed(to))
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "workspace is not packed; give an array in C order"), false;
   set.wait |= to.elsewhere;
@@ -147,11 +144,9 @@ PyObject* plan_measure(PyObject* self, PyObject* arguments, PyObject* keywords) 
   const lockstep_status status = p->data->threads.run(false, [&] {
     return lockstep_plan_measure(p->handle, from.data, to.dst.data, cold ? unsigned{LOCKSTEP_COLD} : 0u, samples, ms);
   });
-  ref list(status == LOCKSTEP_OK ? PyList_New(samples) : raise_status(s, status));
-  for (int i = 0; list && i < samples; ++i)
-    if (PyList_SetItem(list.get(), i, PyFloat_FromDouble(ms[i])) != 0) list = ref();
+  PyObject* const list = status == LOCKSTEP_OK ? list_of(ms, samples) : raise_status(s, status);
   PyMem_Free(ms);
-  return list.release();
+  return list;
 }
 
 PyObject* get_workspace(PyObject* self, void*) { return PyLong_FromSize_t(as_plan(self)->data->workspace_bytes); }
@@ -202,6 +197,13 @@ PyType_Spec spec = {"lockstep._core.Plan", sizeof(plan_object), 0,
 
 }  // namespace
 
+PyObject* list_of(const double* numbers, int count) {
+  ref list(PyList_New(count));
+  for (int i = 0; list && i < count; ++i)
+    if (PyList_SetItem(list.get(), i, PyFloat_FromDouble(numbers[i])) != 0) return nullptr;
+  return list.release();
+}
+
 lockstep_plan* handle_of_plan(PyObject* plan) { return as_plan(plan)->handle; }
 
 PyObject* text_of_choice(state& s, const lockstep_plan* plan, void* place) {
@@ -225,10 +227,8 @@ PyObject* make_plan(state& s, const call& described, settings& set, const array&
   if (!p->data->threads.make()) return PyErr_NoMemory();
   call& c = p->data->description;
   array dst;  // a packed result, without memory
-  dst.rank = c.rank;
   dst.type = c.type;
-  for (int k = 0; k < c.rank; ++k) dst.size *= dst.shape[k] = c.shape[k];
-  pack(dst);
+  pack(dst, c.rank, c.shape);
   if (!place(s, x, dst, c)) return nullptr;
   if (x.on_device()) set.options.flags |= LOCKSTEP_DEVICE_DATA;
   stay_on_device(set, x);

@@ -30,9 +30,7 @@ bool is_as_asked(state& s, const array& dst, const array& x, const element& type
 bool allocate_by_table(state& s, const array& x, const element& type, int rank, const int64_t* shape, result& to) {
   const dlpack::exchange& table = *x.producer->table;
   array& dst = to.dst;
-  for (int k = 0; k < rank; ++k) dst.shape[k] = shape[k];
-  dst.rank = rank;
-  pack(dst);
+  pack(dst, rank, shape);
   dlpack::tensor like{nullptr,   x.device,    rank, {type.code, static_cast<uint8_t>(type.bytes * 8), 1},
                       dst.shape, dst.strides, 0};
   dlpack::versioned* made = nullptr;
@@ -101,10 +99,7 @@ bool take_out(state& s, const element& type, int rank, const int64_t* shape, con
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out has the shape %R; this result has %R", is.get(), should.get()),
            false;
   }
-  if (dst.on_device() != x.on_device() || (dst.on_device() && dst.device.id != x.device.id))
-    return raise(s, LOCKSTEP_INVALID_ARGUMENT, "out lives on %s, x on %s; give both on one device",
-                 dst.on_device() ? "a CUDA device" : "the host", x.on_device() ? "a CUDA device" : "the host"),
-           false;
+  if (!same_device(s, x, dst, "out")) return false;
   if (!dst.plain)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT,
                  "out has strides that are not positive multiples of its elements, or is not aligned"),
@@ -134,13 +129,17 @@ bool make_result(state& s, const call& c, const array& x, PyObject* out, void* s
   return allocate(s, x, c.same_dtype ? nullptr : &c.type, c.rank, c.shape, stream, to);
 }
 
+PyObject* number_of(state& s, const array* like, lockstep_dtype dtype, char* value) {
+  if (s.numpy) return numpy_scalar(s, like, dtype, value);
+  const ref bytes(PyBytes_FromStringAndSize(value, static_cast<Py_ssize_t>(lockstep_dtype_bytes(dtype)))),
+      name(PyUnicode_FromString(dtype_name(dtype)));
+  return bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;
+}
+
 PyObject* finish_result(state& s, const call& c, const array& x, result& r) {
   if (r.scalar) {
     const bool same = c.type == x.type && x.producer->library == numpy;
-    if (s.numpy) return numpy_scalar(s, same ? &x : nullptr, dtype_of(c.type), r.value);
-    const ref bytes(PyBytes_FromStringAndSize(r.value, c.type.bytes)),
-        name(PyUnicode_FromString(dtype_name(dtype_of(c.type))));
-    return bytes && name ? call_helper(s, "scalar", bytes.get(), name.get()).release() : nullptr;
+    return number_of(s, same ? &x : nullptr, dtype_of(c.type), r.value);
   }
   if (!r.adopt) return r.object.release();
   return call_helper(s, "adopt", x.object, r.object.get()).release();

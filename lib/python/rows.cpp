@@ -4,6 +4,7 @@
 //         result moved back.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "../bits/normalizations.hpp"
@@ -45,19 +46,23 @@ bool same_shape(state& s, const array& x, int first, int count, const array& sid
          false;
 }
 
+// weight, bias or the gradient of one: x's dtype or float32.
+bool column_dtype(state& s, const array& x, const array& side, const char* name) {
+  char have[64], want[64];
+  const lockstep_dtype own = dtype_of(side.type);
+  return own == dtype_of(x.type) || own == LOCKSTEP_F32 ||
+         raise_dtype(s, "%s holds %s; give %s or float32", name, element_name(side.type, have),
+                     element_name(x.type, want));
+}
+
 // weight or bias: as long as a row, of x's dtype or float32.
 bool read_column(state& s, PyObject* object, const char* name, settings& set, const array& x, const row_axes& of,
                  bool may_copy, source& to, lockstep_dtype* dtype, const void** data) {
   if (!object) return true;
   if (!read_source(s, object, name, set, to) || !same_device(s, x, *to.use, name) ||
-      !same_shape(s, x, of.first(x), of.inner, *to.use, name, "a row of x"))
+      !same_shape(s, x, of.first(x), of.inner, *to.use, name, "a row of x") || !column_dtype(s, x, *to.use, name))
     return false;
   const lockstep_dtype own = dtype_of(to.use->type);
-  char have[64], want[64];
-  if (own != dtype_of(x.type) && own != LOCKSTEP_F32)
-    return raise_dtype(s, "%s holds %s; give %s or float32", name, element_name(to.use->type, have),
-                       element_name(x.type, want)),
-           false;
   if (*dtype && own != *dtype)
     return raise_dtype(s, "weight and bias hold %s and %s; give both of one dtype", dtype_name(*dtype),
                        dtype_name(own)),
@@ -79,18 +84,23 @@ bool like_x(state& s, const array& x, const array& side, const char* name) {
   return same_device(s, x, side, name) && same_shape(s, x, 0, x.rank, side, name, "x");
 }
 
+// residual or gradient: the rows packed, one stride apart.
+bool read_rows(state& s, PyObject* object, const char* name, settings& set, const array& x, const row_axes& of,
+               bool may_copy, source& from, int64_t* stride) {
+  if (!read_source(s, object, name, set, from) || !like_x(s, x, *from.use, name)) return false;
+  const bool lies_well = rows_of(*from.use, of, stride);
+  if (!may_copy && (from.use != &from.direct || !lies_well))
+    return no_copy(s, ("the rows of " + std::string(name) + " do not lie so").c_str());
+  return lies_well || (make_packed(s, from, set, name) && rows_of(*from.use, of, stride));
+}
+
 bool read_residual(state& s, values& v, settings& set, const array& x, const row_axes& of, bool may_copy, sides& more,
                    lockstep_normalize_desc& d) {
   if (v[kw_residual_out] && !v[kw_residual])
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "residual_out is given, but no residual; give both, or omit it"), false;
   if (!v[kw_residual]) return true;
-  source& from = more.residual;
-  if (!read_source(s, v[kw_residual], "residual", set, from) || !like_x(s, x, *from.use, "residual")) return false;
-  const bool lies_well = rows_of(*from.use, of, &d.residual_stride);
-  if (!may_copy && (from.use != &from.direct || !lies_well)) return no_copy(s, "the rows of residual do not lie so");
-  if (!lies_well && (!make_packed(s, from, set, "residual") || !rows_of(*from.use, of, &d.residual_stride)))
-    return false;
-  d.residual = from.use->data;
+  if (!read_rows(s, v[kw_residual], "residual", set, x, of, may_copy, more.residual, &d.residual_stride)) return false;
+  d.residual = more.residual.use->data;
   if (!v[kw_residual_out]) return true;
   array& sum = more.sum;
   if (!import_array(s, v[kw_residual_out], "residual_out", true, x.on_device() ? x.stream : set.stream, sum) ||
@@ -109,15 +119,10 @@ bool read_column_out(state& s, PyObject* object, const char* name, settings& set
                      array& to, lockstep_dtype* dtype, void** data) {
   if (!object) return true;
   if (!import_array(s, object, name, true, x.on_device() ? x.stream : set.stream, to) || !same_device(s, x, to, name) ||
-      !same_shape(s, x, of.first(x), of.inner, to, name, "a row of x"))
+      !same_shape(s, x, of.first(x), of.inner, to, name, "a row of x") || !column_dtype(s, x, to, name))
     return false;
   set.wait |= to.elsewhere;
   const lockstep_dtype own = dtype_of(to.type);
-  char have[64], want[64];
-  if (own != dtype_of(x.type) && own != LOCKSTEP_F32)
-    return raise_dtype(s, "%s holds %s; give %s or float32", name, element_name(to.type, have),
-                       element_name(x.type, want)),
-           false;
   if (*dtype && own != *dtype)
     return raise_dtype(s, "%s holds %s, weight or the other gradient %s; give all of one dtype", name, dtype_name(own),
                        dtype_name(*dtype)),
@@ -132,13 +137,8 @@ bool read_column_out(state& s, PyObject* object, const char* name, settings& set
 // What the kinds *_BACKWARD have besides.
 bool read_gradients(state& s, values& v, settings& set, const array& x, const row_axes& of, bool may_copy, sides& more,
                     lockstep_normalize_desc& d) {
-  source& from = more.gradient;
-  if (!read_source(s, v[kw_gradient], "gradient", set, from) || !like_x(s, x, *from.use, "gradient")) return false;
-  const bool lies_well = rows_of(*from.use, of, &d.gradient_stride);
-  if (!may_copy && (from.use != &from.direct || !lies_well)) return no_copy(s, "the rows of gradient do not lie so");
-  if (!lies_well && (!make_packed(s, from, set, "gradient") || !rows_of(*from.use, of, &d.gradient_stride)))
-    return false;
-  d.gradient = from.use->data;
+  if (!read_rows(s, v[kw_gradient], "gradient", set, x, of, may_copy, more.gradient, &d.gradient_stride)) return false;
+  d.gradient = more.gradient.use->data;
   return read_column_out(s, v[kw_weight_gradient], "weight_gradient", set, x, of, more.weight_gradient, &d.weight_dtype,
                          &d.weight_gradient) &&
          read_column_out(s, v[kw_bias_gradient], "bias_gradient", set, x, of, more.bias_gradient, &d.weight_dtype,
@@ -171,15 +171,18 @@ bool same_device(state& s, const array& x, const array& side, const char* name) 
          false;
 }
 
+static bool require_float(state& s, const array& x) {
+  char text[64];
+  return is_float(dtype_of(x.type)) ||
+         raise_dtype(s, "x holds %s; floats of 16, 32 and 64 bits are normalised", element_name(x.type, text));
+}
+
 bool scans(lockstep_dtype dtype) { return is_float(dtype) || dtype == LOCKSTEP_I32 || dtype == LOCKSTEP_I64; }
 
 bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_normalization kind, call& c,
                         bool may_copy, result& temporary, sides& more, bool* elsewhere) {
   const lockstep_dtype dtype = dtype_of(x.use->type);
-  char text[64];
-  if (!is_float(dtype))
-    return raise_dtype(s, "x holds %s; floats of 16, 32 and 64 bits are normalised", element_name(x.use->type, text)),
-           false;
+  if (!require_float(s, *x.use)) return false;
   const int rank = x.use->rank;
   if (rank < 1) return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has no axes; give an array with one or more"), false;
   c.op = LOCKSTEP_NORMALIZE;
@@ -221,10 +224,8 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
       !read_result(s, v[kw_dtype], {which.one_result ? LOCKSTEP_F64 : dtype, floats_of_32 | floats_of_16}, &d.result))
     return false;
   if (!rows_of(*x.use, of, &d.src_stride)) {
-    int same[max_rank];
-    for (int k = 0; k < rank; ++k) same[k] = k;
     if (!may_copy) return no_copy(s, "the rows of x are not packed");
-    if (!permuted(s, x, set, same, temporary) || !rows_of(*x.use, of, &d.src_stride)) return false;
+    if (!permuted(s, x, set, nullptr, temporary) || !rows_of(*x.use, of, &d.src_stride)) return false;
   }
   const array& a = *x.use;
   if (!read_column(s, v[kw_weight], "weight", set, a, of, may_copy, more.weight, &d.weight_dtype, &d.weight) ||
@@ -252,10 +253,7 @@ bool describe_normalize(state& s, source& x, settings& set, values& v, lockstep_
 bool describe_ragged_rows(state& s, source& x, const array& offsets, settings& set, values& v,
                           lockstep_normalization kind, call& c, bool may_copy, result& temporary, sides& more) {
   const lockstep_dtype dtype = dtype_of(x.use->type);
-  char text[64];
-  if (!is_float(dtype))
-    return raise_dtype(s, "x holds %s; floats of 16, 32 and 64 bits are normalised", element_name(x.use->type, text)),
-           false;
+  if (!require_float(s, *x.use)) return false;
   if (x.use->rank != 1)
     return raise(s, LOCKSTEP_INVALID_ARGUMENT, "x has no axes; segments are cut from the first of one or more"), false;
   const lib::normalization_kind& which = lib::kind_of(kind);
@@ -357,10 +355,7 @@ bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduc
     c.inner = c.axes[0];
   }
   array dst;  // as a result of the library's lies
-  dst.rank = a->rank;
-  dst.size = a->size;
-  for (int k = 0; k < a->rank; ++k) dst.shape[k] = a->shape[k];
-  pack(dst);
+  pack(dst, a->rank, a->shape);
   if (!sequences_of(*a, c.inner, &d.element_stride, &d.sequence_stride) ||
       (!v[kw_out] && !sequences_of(dst, c.inner, &d.dst_element_stride, &d.dst_sequence_stride))) {
     if (!may_copy) return no_copy(s, "this axis of this layout needs one");
@@ -368,9 +363,7 @@ bool describe_scan(state& s, source& x, settings& set, values& v, lockstep_reduc
       c.inner = 1;  // one axis, in c.axes
       return *elsewhere = true;
     }
-    int same[max_rank];
-    for (int k = 0; k < a->rank; ++k) same[k] = k;
-    if (!permuted(s, x, set, same, temporary)) return false;
+    if (!permuted(s, x, set, nullptr, temporary)) return false;
     a = x.use;
     if (!sequences_of(*a, -1, &d.element_stride, &d.sequence_stride)) return false;
   }

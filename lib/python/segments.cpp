@@ -1,12 +1,11 @@
 // segments.cpp - reductions of segments of an array that offsets cut: of one axis by one call of C; along the first of
 // several axes by a group of reductions, one a segment, each of rows that lie one beside another.
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "groups.hpp"
 #include "layout.hpp"
 #include "lockstep/group.h"
-#include "operations.hpp"
 
 namespace lockstep::python {
 
@@ -107,21 +106,6 @@ bool offsets_of_rows(state& s, const source& given, int64_t rows, std::vector<in
                                     static_cast<long long>(to.back()), static_cast<long long>(rows));
 }
 
-// C counts the calls of a group.
-void raise_of_segment(state& s, lockstep_status status) {
-  if (is_raised(status)) return;
-  std::string text = lockstep_last_error();
-  constexpr const char* word = "descs[";
-  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
-    if (const size_t end = text.find(']', at); end != std::string::npos) {
-      const std::string number = text.substr(at + std::strlen(word), end - at - std::strlen(word));
-      text.replace(at, end + 1 - at, "segment " + number);
-    } else {
-      break;
-    }
-  PyErr_SetString(s.errors[status], text.c_str());
-}
-
 // Rows whose elements lie one beside another, in a copy of x where they lie otherwise.
 bool describe_rows(state& s, prepared& p) {
   int axes[max_rank];
@@ -171,7 +155,7 @@ PyObject* segments_of_rows(state& s, prepared& p) {
                                     from.data(), to.data(), &p.set.options);
   }
   if (status == LOCKSTEP_OK) return conclude(s, c, x, r, status);
-  raise_of_segment(s, status);
+  raise_of_calls(s, status, [](size_t k) { return "segment " + std::to_string(k); });
   if (status == LOCKSTEP_OVERFLOW) attach_out(s, c, x, r);
   return nullptr;
 }
