@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "check.hpp"
+#include "context_of.hpp"
 
 namespace lockstep::check {
 namespace {
@@ -14,16 +15,10 @@ const int64_t forty = int64_t{1} << 40;
 
 class Abi : public testing::Test {
  protected:
-  void SetUp() override {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
-    std::memset(dst_bytes, 0xA5, sizeof dst_bytes);
-  }
+  void SetUp() override { std::memset(dst_bytes, 0xA5, sizeof dst_bytes); }
   void TearDown() override {
     EXPECT_TRUE(std::all_of(dst_bytes, dst_bytes + sizeof dst_bytes, [](unsigned char b) { return b == 0xA5; }))
         << "a refused call wrote to dst";
-    lockstep_context_destroy(context);
   }
   void refused(const char* what, lockstep_status got, lockstep_status want,
                std::initializer_list<const char*> fragments) {
@@ -39,7 +34,8 @@ class Abi : public testing::Test {
     change(d);
     refused(what, run(context, &d, src_bytes, dst_bytes, nullptr), want, fragments);
   }
-  lockstep_context* context = nullptr;
+  const cases::context_of own{"cpu"};
+  lockstep_context* const context = own.self;
 };
 
 TEST_F(Abi, ContextsAndOptions) {

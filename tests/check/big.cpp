@@ -13,6 +13,7 @@
 #include <set>
 
 #include "check.hpp"
+#include "context_of.hpp"
 
 namespace lockstep::check {
 namespace {
@@ -98,13 +99,8 @@ class folded_output : public mapping {
 
 class Big : public testing::Test {
  protected:
-  void SetUp() override {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
-  }
-  void TearDown() override { lockstep_context_destroy(context); }
-  lockstep_context* context = nullptr;
+  const cases::context_of own{"cpu"};
+  lockstep_context* const context = own.self;
 };
 #define OK(call) ASSERT_EQ(call, LOCKSTEP_OK) << lockstep_last_error()
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "context_of.hpp"
 #include "lockstep/group.h"
 
 namespace lockstep::check {
@@ -546,15 +547,12 @@ TEST(Fuzz, RandomDescriptionsAgainstRef) {
     const uint64_t word = bits % 5 == 0 ? bits : (bits & 0x800FFFFFFFFFFFFFu) | (uint64_t{0x3F0 + bits % 31} << 52);
     std::memcpy(src_bytes + i, &word, 8);
   }
-  lockstep_context_options o = lockstep_context_defaults();
-  o.backend = "cpu";
-  lockstep_context* context = nullptr;
-  ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
+  const cases::context_of own("cpu");
   int failures = 0;
   uint64_t ran = 0;
   const auto one = [&](uint64_t number) {
     ++ran;
-    if (const std::string wrong = wrong_with(number, context); !wrong.empty() && ++failures < 10)
+    if (const std::string wrong = wrong_with(number, own.self); !wrong.empty() && ++failures < 10)
       ADD_FAILURE() << "case " << number << ": " << wrong << "\n  rerun: --gtest_filter=Fuzz.* --seed " << number;
   };
   std::ifstream corpus(CORPUS_FILE);
@@ -573,7 +571,6 @@ TEST(Fuzz, RandomDescriptionsAgainstRef) {
     one(cases::mix(from + ran));
   std::printf("%llu cases\n", static_cast<unsigned long long>(ran));
   EXPECT_GT(ran, 1000u);
-  lockstep_context_destroy(context);
 }
 
 // ---- growth --------------------------------------------------------------------------
@@ -589,11 +586,8 @@ int64_t resident_bytes() {
 TEST(Growth, OfNothing) {
   static float src[4096], dst[4096];
   const auto round = [] {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    o.threads = 2;
-    lockstep_context* c = nullptr;
-    ASSERT_EQ(lockstep_context_create(&o, &c), LOCKSTEP_OK);
+    const cases::context_of own("cpu", 2);
+    lockstep_context* const c = own.self;
     const auto t = lockstep_transpose_packed(4, 64, 64);
     const int64_t n = 4096;
     const double taps[] = {1, 2, 1};
@@ -609,7 +603,6 @@ TEST(Growth, OfNothing) {
     EXPECT_NE(lockstep_transpose(c, &t, nullptr, dst, nullptr), LOCKSTEP_OK);  // texts of errors, too
     EXPECT_EQ(lockstep_synchronize(c), LOCKSTEP_OK);
     lockstep_plan_destroy(plan);
-    lockstep_context_destroy(c);
   };
   for (int i = 0; i < 300; ++i) round();
   const int64_t before = resident_bytes();

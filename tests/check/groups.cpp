@@ -7,6 +7,7 @@
 
 #include "../cases/describe.hpp"
 #include "check.hpp"
+#include "context_of.hpp"
 #include "lockstep/group.hpp"
 
 namespace lockstep::check {
@@ -49,19 +50,6 @@ class memory {
   size_t bytes_ = 0;
   void* device_ = nullptr;
   std::vector<unsigned char> host_;
-};
-
-struct context_of {
-  lockstep_context* self = nullptr;
-  explicit context_of(const std::string& backend, int threads = 0) {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = backend.c_str();
-    o.threads = threads;
-    EXPECT_EQ(lockstep_context_create(&o, &self), LOCKSTEP_OK) << lockstep_last_error();
-  }
-  ~context_of() { lockstep_context_destroy(self); }
-  context_of(const context_of&) = delete;
-  context_of& operator=(const context_of&) = delete;
 };
 
 // Given: in a workspace of the caller's, as large as a plan says.
@@ -274,9 +262,13 @@ class GroupErrors : public testing::Test {
       dsts.push_back(dst + i);
     }
   }
-  lockstep_status run() {
+  lockstep_status run(const lockstep_options* o = nullptr) {
     return lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
-                                  dsts.data(), nullptr);
+                                  dsts.data(), o);
+  }
+  lockstep_status make(lockstep_plan** plan, const lockstep_options* o = nullptr) {
+    return lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
+                               dsts.data(), o, plan);
   }
   void expect(const char* text) {
     EXPECT_EQ(run(), LOCKSTEP_INVALID_ARGUMENT) << text;
@@ -370,15 +362,9 @@ TEST_F(GroupErrors, AWorkspaceInTheSourceOfACallThatRunsByItself) {
   o.workspace = reinterpret_cast<char*>(big.data()) + (past == 0 ? 0 : 256 - past);
   o.workspace_bytes = 256;
   lockstep_plan* plan = nullptr;
-  ASSERT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
-                                dsts.data(), nullptr, &plan),
-            LOCKSTEP_OK)
-      << lockstep_last_error();
+  ASSERT_EQ(make(&plan), LOCKSTEP_OK) << lockstep_last_error();
   for (const bool planned : {false, true}) {
-    EXPECT_EQ(planned ? lockstep_plan_execute(plan, nullptr, nullptr, &o)
-                      : lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count,
-                                               srcs.data(), dsts.data(), &o),
-              LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_EQ(planned ? lockstep_plan_execute(plan, nullptr, nullptr, &o) : run(&o), LOCKSTEP_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(lockstep_last_error()).find("options.workspace ("), 0u) << lockstep_last_error();
     EXPECT_NE(std::string(lockstep_last_error()).find(" overlaps src of descs[4] ("), std::string::npos)
         << lockstep_last_error();
@@ -410,14 +396,10 @@ TEST_F(GroupErrors, SizesOfADescription) {
 TEST_F(GroupErrors, OptionsAreNoDescriptions) {
   const auto expect_option = [&](const lockstep_options& o, const char* text, bool of_plans = true) {
     lockstep_plan* plan = nullptr;
-    EXPECT_NE(lockstep_execute_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
-                                     dsts.data(), &o),
-              LOCKSTEP_OK);
+    EXPECT_NE(run(&o), LOCKSTEP_OK);
     EXPECT_EQ(std::string(lockstep_last_error()).find(text), 0u) << lockstep_last_error();
     if (of_plans) {
-      EXPECT_NE(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
-                                    dsts.data(), &o, &plan),
-                LOCKSTEP_OK);
+      EXPECT_NE(make(&plan, &o), LOCKSTEP_OK);
       EXPECT_EQ(std::string(lockstep_last_error()).find(text), 0u) << lockstep_last_error();
       EXPECT_EQ(plan, nullptr);
     }
@@ -445,9 +427,7 @@ TEST_F(GroupErrors, AWorkspaceOverAResult) {
   o.workspace = results;
   o.workspace_bytes = sizeof results;
   lockstep_plan* plan = nullptr;
-  EXPECT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
-                                dsts.data(), &o, &plan),
-            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(make(&plan, &o), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_EQ(plan, nullptr);
   EXPECT_NE(std::string(lockstep_last_error()).find(" overlaps dst of descs[3] ("), std::string::npos)
       << lockstep_last_error();
@@ -475,10 +455,7 @@ TEST_F(GroupErrors, SharedSourcesAndEmptyCallsAreFine) {
 }
 TEST_F(GroupErrors, PlansHaveTheirPointers) {
   lockstep_plan* plan = nullptr;
-  ASSERT_EQ(lockstep_plan_group(c.self, LOCKSTEP_SQUARE_SUM, descs.data(), sizeof descs[0], count, srcs.data(),
-                                dsts.data(), nullptr, &plan),
-            LOCKSTEP_OK)
-      << lockstep_last_error();
+  ASSERT_EQ(make(&plan), LOCKSTEP_OK) << lockstep_last_error();
   EXPECT_EQ(lockstep_plan_execute(plan, src, dst, nullptr), LOCKSTEP_INVALID_ARGUMENT);
   src[0] = 2;
   EXPECT_EQ(lockstep_plan_execute(plan, nullptr, nullptr, nullptr), LOCKSTEP_OK) << lockstep_last_error();

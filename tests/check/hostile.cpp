@@ -22,23 +22,11 @@
 #include <utility>
 
 #include "check.hpp"
+#include "context_of.hpp"
 
 namespace lockstep::check {
 namespace {
 using namespace cases;
-
-struct context_of {
-  lockstep_context* self = nullptr;
-  explicit context_of(const char* backend, int threads = 0) {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = backend;
-    o.threads = threads;
-    EXPECT_EQ(lockstep_context_create(&o, &self), LOCKSTEP_OK) << lockstep_last_error();
-  }
-  ~context_of() { lockstep_context_destroy(self); }
-  context_of(const context_of&) = delete;
-  context_of& operator=(const context_of&) = delete;
-};
 
 // ---- sizes of structs ------------------------------------------------------------
 
@@ -124,7 +112,7 @@ TEST(Hostile, StructsOfSizesThatNeverWere) {
 
 TEST(Hostile, WorkspacesThatOverlapOrAreMisaligned) {
   for (const std::string& backend : usable_backends()) {
-    const context_of c(backend.c_str());
+    const context_of c(backend);
     const int64_t n[] = {4096};
     const double taps[] = {1, 2, 1};
     lockstep_stencil_desc d = lockstep_stencil_packed(LOCKSTEP_F32, 1, n, 1, taps, LOCKSTEP_BOUNDARY_WRAP);
@@ -274,7 +262,7 @@ void under_every_mode(const std::vector<std::string>& backends) {
     alignas(64) unsigned char want[300 * 8] = {};
     ASSERT_EQ(one.run(oracle.self, nullptr, want, false), LOCKSTEP_OK) << one.name << lockstep_last_error();
     for (const std::string& backend : backends) {
-      const context_of c(backend.c_str());
+      const context_of c(backend);
       for (const int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
         for (const int bits : {0, 1, 2, 3})
           for (const int way : {0, 1, 2}) {  // a call, a plan, a queued plan
@@ -562,7 +550,7 @@ TEST(Hostile, ForksWhileOtherThreadsCall) {
 TEST(Hostile, StreamsGivenBackUnderLoadElsewhere) {
   if (other_backends().empty()) GTEST_SKIP() << "no backend but cpu runs here";
   for (const std::string& backend : other_backends()) {
-    const context_of c(backend.c_str());
+    const context_of c(backend);
     const auto s = std::make_unique<subject>(parse("square_sum/ssq/f32/full/203"));
     std::atomic<int> wrong{0};
     std::vector<std::thread> callers;

@@ -4,26 +4,16 @@
 #include <thread>
 
 #include "check.hpp"
+#include "context_of.hpp"
 
 namespace lockstep::check {
 namespace {
 
 constexpr int64_t rows = 3000, cols = 4096, n = rows * cols;  // 48 MiB of floats: long enough to be asked about
 
-struct context_of {
-  lockstep_context* self = nullptr;
-  explicit context_of(int threads) {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    o.threads = threads;
-    EXPECT_EQ(lockstep_context_create(&o, &self), LOCKSTEP_OK) << lockstep_last_error();
-  }
-  ~context_of() {
-    lockstep_set_interrupt(nullptr, nullptr);
-    lockstep_context_destroy(self);
-  }
-  context_of(const context_of&) = delete;
-  context_of& operator=(const context_of&) = delete;
+struct asked_of : cases::context_of {
+  explicit asked_of(int threads) : context_of("cpu", threads) {}
+  ~asked_of() { lockstep_set_interrupt(nullptr, nullptr); }
 };
 
 struct answer {
@@ -90,7 +80,7 @@ TEST(Interrupt, TheSameBitsWhereTheProgramMayEndACall) {
   for (int64_t i = 0; i < n; ++i)
     src[static_cast<size_t>(i)] = static_cast<float>((i * 2654435761u) % 100003) / 50000 - 1;
   for (const int threads : {1, 3}) {
-    const context_of c(threads);
+    const asked_of c(threads);
     each_call(src.data(), [&](lockstep_op op, const void* d, bool in_place) {
       const auto run = [&](std::vector<float>& dst) {
         if (in_place)
@@ -114,7 +104,7 @@ TEST(Interrupt, ACallOfManySweepsEnds) {
   std::vector<float> src(n, 1.0f), dst(n);
   for (const int threads : {1, 3})
     for (const int32_t rank : {1, 2}) {
-      const context_of c(threads);
+      const asked_of c(threads);
       const lockstep_stencil_desc d = sweeps_of(rank, 100'000);  // half an hour
       answer yes{1};
       lockstep_set_interrupt(answer::give, &yes);
@@ -138,7 +128,7 @@ TEST(Interrupt, ACallOfManySweepsEnds) {
 
 // What one thread's program wants is nothing to another's calls.
 TEST(Interrupt, OtherThreadsCallsGoOn) {
-  const context_of c(2);
+  const asked_of c(2);
   std::vector<float> src(n, 1.0f), dst(n), mine(n);
   const lockstep_stencil_desc d = sweeps_of(2, 40), endless = sweeps_of(2, 100'000);
   lockstep_status other = LOCKSTEP_INTERNAL;

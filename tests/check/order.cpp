@@ -9,6 +9,7 @@
 
 #include "../../lib/bits/functions.hpp"
 #include "check.hpp"
+#include "context_of.hpp"
 
 namespace lockstep::check {
 namespace {
@@ -36,14 +37,9 @@ std::vector<float> numbers(int64_t n) {
 
 class Order : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK) << lockstep_last_error();
-    options.variant = GetParam();
-  }
-  void TearDown() override { lockstep_context_destroy(context); }
-  lockstep_context* context = nullptr;
+  void SetUp() override { options.variant = GetParam(); }
+  const context_of own{"cpu"};
+  lockstep_context* const context = own.self;
   lockstep_options options = lockstep_options_defaults();
 };
 

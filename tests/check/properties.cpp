@@ -10,6 +10,7 @@
 #include <random>
 
 #include "check.hpp"
+#include "context_of.hpp"
 
 namespace lockstep::check {
 namespace {
@@ -18,12 +19,6 @@ __extension__ using exact = __int128;
 
 class Properties : public testing::Test {
  protected:
-  void SetUp() override {
-    lockstep_context_options o = lockstep_context_defaults();
-    o.backend = "cpu";
-    ASSERT_EQ(lockstep_context_create(&o, &context), LOCKSTEP_OK);
-  }
-  void TearDown() override { lockstep_context_destroy(context); }
   // On `ref`, and on what auto picks.
   void on_both(const std::function<void(const lockstep_options*)>& body) {
     lockstep_options o = lockstep_options_defaults();
@@ -33,7 +28,8 @@ class Properties : public testing::Test {
       body(&o);
     }
   }
-  lockstep_context* context = nullptr;
+  const context_of own{"cpu"};
+  lockstep_context* const context = own.self;
   std::mt19937_64 draw{seed};
 };
 
@@ -163,17 +159,12 @@ TEST_F(Properties, LongSequencesGiveTheSameBitsAtEveryCall) {
     uint64_t want = 0;
     ASSERT_EQ(lockstep_reduce(context, &d, x.data(), &want, &ref), LOCKSTEP_OK);
     for (const int threads : {1, 2, 3, 7}) {
-      lockstep_context_options c = lockstep_context_defaults();
-      c.backend = "cpu";
-      c.threads = threads;
-      lockstep_context* one = nullptr;
-      ASSERT_EQ(lockstep_context_create(&c, &one), LOCKSTEP_OK);
+      const context_of one("cpu", threads);
       for (int call = 0; call < 3; ++call) {
         uint64_t got = 0;
-        EXPECT_EQ(lockstep_reduce(one, &d, x.data(), &got, nullptr), LOCKSTEP_OK);
+        EXPECT_EQ(lockstep_reduce(one.self, &d, x.data(), &got, nullptr), LOCKSTEP_OK);
         EXPECT_EQ(got, want) << "reduction " << what << ", " << threads << " threads, call " << call;
       }
-      lockstep_context_destroy(one);
     }
   }
 }

@@ -1,5 +1,6 @@
 // normalize_test.cpp - rows that are cut among ranks are normalized with the bits of one call on the whole array.
 #include "bits/normalizations.hpp"
+#include "context_of.hpp"
 #include "world.hpp"
 
 namespace lockstep::ranks_test {
@@ -99,13 +100,8 @@ void check(const rows_case& c, const std::vector<int32_t>& seats, const std::vec
            int64_t message_bytes = 0) {
   changes with;
   with.message_bytes = message_bytes;
-  lockstep_context_options one = lockstep_context_defaults();
-  one.backend = "cpu";
-  one.threads = 1;
-  lockstep_context* context = nullptr;
-  ASSERT_EQ(lockstep_context_create(&one, &context), LOCKSTEP_OK) << lockstep_last_error();
-  const whole_arrays want = make(context, c, seed);
-  lockstep_context_destroy(context);
+  const cases::context_of alone("cpu", 1);
+  const whole_arrays want = make(alone.self, c, seed);
   run(
       seats,
       [&](member& m) {

@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "bits/reductions.hpp"
+#include "context_of.hpp"
 #include "world.hpp"
 
 namespace lockstep::ranks_test {
@@ -99,13 +100,8 @@ void check(const reduction_case& c, const std::vector<int32_t>& seats, const std
   for (const int64_t x : c.shape) n *= x;
   const std::vector<unsigned char> whole = data_of(c.dtype, n, c.fill, seed);
   const std::vector<unsigned char> other = c.pairs() ? data_of(c.dtype, n, c.fill, seed + 1) : whole;
-  lockstep_context_options one = lockstep_context_defaults();
-  one.backend = "cpu";
-  one.threads = 1;
-  lockstep_context* context = nullptr;
-  ASSERT_EQ(lockstep_context_create(&one, &context), LOCKSTEP_OK) << lockstep_last_error();
-  const expected want = reference(context, c, whole, other);  // once for all ranks
-  lockstep_context_destroy(context);
+  const cases::context_of alone("cpu", 1);
+  const expected want = reference(alone.self, c, whole, other);  // once for all ranks
   run(
       seats,
       [&](member& m) {

@@ -1,4 +1,5 @@
 // scan_test.cpp - running sums and extremes along a cut axis have the bits of one call on the whole array.
+#include "context_of.hpp"
 #include "world.hpp"
 
 namespace lockstep::ranks_test {
@@ -60,14 +61,9 @@ void check(const scan_case& c, const std::vector<int32_t>& seats, const std::vec
   int64_t n = 1;
   for (const int64_t x : c.shape) n *= x;
   const std::vector<unsigned char> whole = data_of(c.dtype, n, c.fill, seed);
-  lockstep_context_options one = lockstep_context_defaults();
-  one.backend = "cpu";
-  one.threads = 1;
-  lockstep_context* context = nullptr;
-  ASSERT_EQ(lockstep_context_create(&one, &context), LOCKSTEP_OK) << lockstep_last_error();
+  const cases::context_of alone("cpu", 1);
   lockstep_status told = LOCKSTEP_OK;
-  const std::vector<unsigned char> want = reference(context, c, whole, told);
-  lockstep_context_destroy(context);
+  const std::vector<unsigned char> want = reference(alone.self, c, whole, told);
   run(
       seats,
       [&](member& m) {
