@@ -85,107 +85,35 @@ lockstep_status lockstep_plan_create(lockstep_context* context, lockstep_op op, 
   return plan_of(context, op, desc, options, plan);
 }
 
-lockstep_status lockstep_transpose(lockstep_context* context, const lockstep_transpose_desc* desc, const void* src,
-                                   void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_TRANSPOSE, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_transpose(lockstep_context* context, const lockstep_transpose_desc* desc,
-                                        const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_TRANSPOSE, desc, options, plan);
-}
-lockstep_status lockstep_permute(lockstep_context* context, const lockstep_permute_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_PERMUTE, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_permute(lockstep_context* context, const lockstep_permute_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_PERMUTE, desc, options, plan);
-}
-lockstep_status lockstep_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src,
-                                    void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_SQUARE_SUM, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_square_sum(lockstep_context* context, const lockstep_reduce_desc* desc,
-                                         const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_SQUARE_SUM, desc, options, plan);
-}
-lockstep_status lockstep_reduce(lockstep_context* context, const lockstep_reduce_desc* desc, const void* src, void* dst,
-                                const lockstep_options* options) {
-  return run(context, LOCKSTEP_REDUCE, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_reduce(lockstep_context* context, const lockstep_reduce_desc* desc,
-                                     const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_REDUCE, desc, options, plan);
-}
-lockstep_status lockstep_stencil(lockstep_context* context, const lockstep_stencil_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_STENCIL, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_stencil(lockstep_context* context, const lockstep_stencil_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_STENCIL, desc, options, plan);
-}
-lockstep_status lockstep_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_SHUFFLE, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_shuffle(lockstep_context* context, const lockstep_shuffle_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_SHUFFLE, desc, options, plan);
-}
-lockstep_status lockstep_normalize(lockstep_context* context, const lockstep_normalize_desc* desc, const void* src,
-                                   void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_NORMALIZE, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_normalize(lockstep_context* context, const lockstep_normalize_desc* desc,
-                                        const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_NORMALIZE, desc, options, plan);
-}
-lockstep_status lockstep_scan(lockstep_context* context, const lockstep_scan_desc* desc, const void* src, void* dst,
-                              const lockstep_options* options) {
-  return run(context, LOCKSTEP_SCAN, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_scan(lockstep_context* context, const lockstep_scan_desc* desc,
-                                   const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_SCAN, desc, options, plan);
-}
-lockstep_status lockstep_sums(lockstep_context* context, const lockstep_sums_desc* desc, const void* src, void* dst,
-                              const lockstep_options* options) {
-  return run(context, LOCKSTEP_SUMS, desc, src, dst, options);
-}
+// lockstep_transpose and lockstep_plan_transpose, and so on.
+#define LOCKSTEP_FUNCTIONS(name, op, described)                                                                        \
+  lockstep_status lockstep_##name(lockstep_context* context, const lockstep_##described##_desc* desc, const void* src, \
+                                  void* dst, const lockstep_options* options) {                                        \
+    return run(context, LOCKSTEP_##op, desc, src, dst, options);                                                       \
+  }                                                                                                                    \
+  lockstep_status lockstep_plan_##name(lockstep_context* context, const lockstep_##described##_desc* desc,             \
+                                       const lockstep_options* options, lockstep_plan** plan) {                        \
+    return plan_of(context, LOCKSTEP_##op, desc, options, plan);                                                       \
+  }
+LOCKSTEP_FUNCTIONS(transpose, TRANSPOSE, transpose)
+LOCKSTEP_FUNCTIONS(permute, PERMUTE, permute)
+LOCKSTEP_FUNCTIONS(square_sum, SQUARE_SUM, reduce)
+LOCKSTEP_FUNCTIONS(reduce, REDUCE, reduce)
+LOCKSTEP_FUNCTIONS(stencil, STENCIL, stencil)
+LOCKSTEP_FUNCTIONS(shuffle, SHUFFLE, shuffle)
+LOCKSTEP_FUNCTIONS(normalize, NORMALIZE, normalize)
+LOCKSTEP_FUNCTIONS(scan, SCAN, scan)
+LOCKSTEP_FUNCTIONS(sums, SUMS, sums)
+LOCKSTEP_FUNCTIONS(reduce_axes, REDUCE_AXES, reduce_axes)
+LOCKSTEP_FUNCTIONS(convert, CONVERT, convert)
+LOCKSTEP_FUNCTIONS(map, MAP, map)
+#undef LOCKSTEP_FUNCTIONS
+
 lockstep_status lockstep_digest(lockstep_context* context, lockstep_dtype dtype, int64_t n, const void* src,
                                 uint64_t digest[2]) {
   if (digest == nullptr)
     return guarded([] { fail(LOCKSTEP_INVALID_ARGUMENT, "digest is NULL; pass the address of two uint64_t"); });
   const lockstep_sums_desc desc = lockstep_sums_full(LOCKSTEP_SUMS_DIGEST, dtype, n, nullptr);
   return run(context, LOCKSTEP_SUMS, &desc, src, digest, nullptr);
-}
-lockstep_status lockstep_plan_sums(lockstep_context* context, const lockstep_sums_desc* desc,
-                                   const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_SUMS, desc, options, plan);
-}
-lockstep_status lockstep_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc, const void* src,
-                                     void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_REDUCE_AXES, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_reduce_axes(lockstep_context* context, const lockstep_reduce_axes_desc* desc,
-                                          const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_REDUCE_AXES, desc, options, plan);
-}
-lockstep_status lockstep_convert(lockstep_context* context, const lockstep_convert_desc* desc, const void* src,
-                                 void* dst, const lockstep_options* options) {
-  return run(context, LOCKSTEP_CONVERT, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_convert(lockstep_context* context, const lockstep_convert_desc* desc,
-                                      const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_CONVERT, desc, options, plan);
-}
-lockstep_status lockstep_map(lockstep_context* context, const lockstep_map_desc* desc, const void* src, void* dst,
-                             const lockstep_options* options) {
-  return run(context, LOCKSTEP_MAP, desc, src, dst, options);
-}
-lockstep_status lockstep_plan_map(lockstep_context* context, const lockstep_map_desc* desc,
-                                  const lockstep_options* options, lockstep_plan** plan) {
-  return plan_of(context, LOCKSTEP_MAP, desc, options, plan);
 }
 }
