@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/backend.h"
+#include "../queue.hpp"
 
 namespace lockstep::cpu::ref {
 
@@ -149,10 +149,34 @@ inline bool store_exact(lockstep_dtype result, void* dst, int64_t s, int128 valu
   store_integer(result, dst, s, fits ? value : beyond || value > most ? most : least);
   return fits;
 }
-inline const char* exact_name(lockstep_dtype result) { return result == LOCKSTEP_U64 ? "U64" : "I64"; }
-inline std::string exact_text(lockstep_dtype result, const void* dst, int64_t s) {
-  return result == LOCKSTEP_U64 ? std::to_string(static_cast<const uint64_t*>(dst)[s])
-                                : std::to_string(static_cast<const int64_t*>(dst)[s]);
+// The error of the first sequence whose exact result does not fit. s < 0: of none.
+inline lockstep_status overflowed(lockstep_dtype result, const void* dst, int64_t s, const char* what = "sum",
+                                  const char* shorter = "sum", const char* besides = "") {
+  if (s < 0) return LOCKSTEP_OK;
+  const bool of_u64 = result == LOCKSTEP_U64;
+  return failed(LOCKSTEP_OVERFLOW,
+                "the exact {} of sequence {} does not fit {}, dst[{}] holds {}; {} shorter sequences or floats{}", what,
+                s, of_u64 ? "U64" : "I64", s,
+                of_u64 ? std::to_string(static_cast<const uint64_t*>(dst)[s])
+                       : std::to_string(static_cast<const int64_t*>(dst)[s]),
+                shorter, besides);
 }
+
+// Up to 2^63 terms of magnitude up to 2^128 need 192 bits.
+struct sum192 {
+  uint64_t limb[3] = {0, 0, 0};  // least significant first
+
+  void add(uint128 term) {
+    const uint64_t part[3] = {static_cast<uint64_t>(term), static_cast<uint64_t>(term >> 64), 0};
+    uint64_t carry = 0;
+    for (int k = 0; k < 3; ++k) {
+      const uint128 digit = static_cast<uint128>(limb[k]) + part[k] + carry;
+      limb[k] = static_cast<uint64_t>(digit);
+      carry = static_cast<uint64_t>(digit >> 64);
+    }
+  }
+  bool one_limb() const { return limb[2] == 0 && limb[1] == 0; }
+};
+inline uint128 magnitude(int128 x) { return x < 0 ? -static_cast<uint128>(x) : static_cast<uint128>(x); }
 
 }  // namespace lockstep::cpu::ref

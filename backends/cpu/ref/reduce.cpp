@@ -99,10 +99,7 @@ lockstep_status ref_reduce(lockstep_queue*, const lockstep_call* call) {
   if (failed_first < 0) return LOCKSTEP_OK;
   if (const lib::join by = lib::kind_of(d.reduction).by; by == lib::join::sum || by == lib::join::product) {
     const bool sum = by == lib::join::sum;
-    return failed(LOCKSTEP_OVERFLOW,
-                  "the exact {} of sequence {} does not fit {}, dst[{}] holds {}; {} shorter sequences or floats",
-                  sum ? "sum" : "product", failed_first, ref::exact_name(d.result), failed_first,
-                  ref::exact_text(d.result, call->dst, failed_first), sum ? "sum" : "multiply");
+    return ref::overflowed(d.result, call->dst, failed_first, sum ? "sum" : "product", sum ? "sum" : "multiply");
   }
   return failed(
       LOCKSTEP_EMPTY,

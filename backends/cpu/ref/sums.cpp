@@ -39,25 +39,14 @@ double float_sum(const pairs_of_sequence& p) {
   });
 }
 
-// Up to 2^63 terms of magnitude up to 2^128 need 192 bits: magnitudes of either sign are summed apart.
-struct sum192 {
-  uint64_t limb[3] = {0, 0, 0};  // least significant first
-
-  void add(ref::uint128 term) {
-    const uint64_t part[3] = {static_cast<uint64_t>(term), static_cast<uint64_t>(term >> 64), 0};
-    uint64_t carry = 0;
-    for (int k = 0; k < 3; ++k) {
-      const ref::uint128 digit = static_cast<ref::uint128>(limb[k]) + part[k] + carry;
-      limb[k] = static_cast<uint64_t>(digit);
-      carry = static_cast<uint64_t>(digit >> 64);
-    }
-  }
-  bool less_than(const sum192& other) const {
+// Magnitudes of either sign are summed apart.
+struct magnitudes : ref::sum192 {
+  bool less_than(const magnitudes& other) const {
     for (int k = 2; k >= 0; --k)
       if (limb[k] != other.limb[k]) return limb[k] < other.limb[k];
     return false;
   }
-  void subtract(const sum192& other) {
+  void subtract(const magnitudes& other) {
     uint64_t borrow = 0;
     for (int k = 0; k < 3; ++k) {
       const uint64_t old = limb[k], less = old - other.limb[k];
@@ -66,7 +55,7 @@ struct sum192 {
     }
   }
 };
-ref::uint128 magnitude(ref::int128 x) { return x < 0 ? -static_cast<ref::uint128>(x) : static_cast<ref::uint128>(x); }
+using ref::magnitude;
 
 // The bytes of a sequence, 8 to a word, and what each word adds to the two sums.
 void digest_of(const pairs_of_sequence& p, uint64_t* to) {
@@ -98,7 +87,7 @@ void digest_of(const pairs_of_sequence& p, uint64_t* to) {
 
 // False where the sum does not fit, and dst has the nearest value.
 bool integer_sum(const pairs_of_sequence& p, void* dst) {
-  sum192 above, below;
+  magnitudes above, below;
   for (int64_t i = 0; i < p.length(); ++i) {
     const ref::int128 x = p.whole_x(i), y = p.d.other != nullptr ? p.whole_y(i) : 0;
     switch (p.d.kind) {
@@ -109,9 +98,9 @@ bool integer_sum(const pairs_of_sequence& p, void* dst) {
     }
   }
   const bool negative = above.less_than(below);
-  sum192 sum = negative ? below : above;
+  magnitudes sum = negative ? below : above;
   sum.subtract(negative ? above : below);
-  const bool beyond = sum.limb[2] != 0 || sum.limb[1] != 0;
+  const bool beyond = !sum.one_limb();
   const ref::int128 value = negative ? -static_cast<ref::int128>(sum.limb[0]) : sum.limb[0];
   if (beyond && negative) {
     (void)ref::store_exact(p.d.result, dst, p.s, INT64_MIN);
@@ -166,11 +155,7 @@ lockstep_status ref_sums(lockstep_queue*, const lockstep_call* call) {
       first_failed = s;
     }
   }
-  if (first_failed < 0) return LOCKSTEP_OK;
-  return failed(LOCKSTEP_OVERFLOW,
-                "the exact sum of sequence {} does not fit {}, dst[{}] holds {}; sum shorter sequences or floats",
-                first_failed, ref::exact_name(d.result), first_failed,
-                ref::exact_text(d.result, call->dst, first_failed));
+  return ref::overflowed(d.result, call->dst, first_failed);
 }
 
 }  // namespace lockstep::cpu
