@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import _core
 from ._slopes import slopes
-from .torch import _call, _gradient, _library, _plain, _register, _vmap
+from .torch import _batched, _call, _gradient, _kept, _library, _plain, _register, _vmap
 
 _SLOPES = slopes(torch, lambda name, x: _call(name, x.float()).double())
 
@@ -24,7 +24,7 @@ def _define(name: str) -> None:
     _library.define(f"{name}(Tensor x, ScalarType? dtype=None, Tensor? times=None) -> Tensor")
 
     def kernel(x: Tensor, dtype: torch.dtype | None = None, times: Tensor | None = None) -> Tensor:
-        return function(_plain(x), **({} if dtype is None else {"dtype": dtype}), **({} if times is None else {"times": _plain(times)}))
+        return function(_plain(x), **_kept(dtype), **({} if times is None else {"times": _plain(times)}))
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         times = inputs[2] if len(inputs) > 2 else None
@@ -39,10 +39,7 @@ def _define(name: str) -> None:
         return gradient(name, wide * other.double(), x, y), None, (wide * y.double()).to(other.dtype)
 
     def rule(info: Any, dims: tuple[Any, ...], x: Tensor, dtype: torch.dtype | None = None, times: Tensor | None = None) -> tuple[Tensor, int]:
-        def batched(t: Tensor, dim: int | None) -> Tensor:
-            return t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
-
-        return _call(name, batched(x, dims[0]), dtype, None if times is None else batched(times, dims[2])), 0
+        return _call(name, _batched(info, x, dims[0]), dtype, None if times is None else _batched(info, times, dims[2])), 0
 
     _register(name, kernel, lambda x, dtype=None, times=None: x.new_empty(x.shape, dtype=dtype or x.dtype))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import _core
 from ._deterministic import nearest_root
-from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _result_dtype, _vmap
+from .torch import _axes, _behind, _call, _each, _gradient, _kept, _library, _listed, _plain, _register, _result_dtype, _vmap
 
 _EPS = {"normalize": 1e-12, "rms_norm": 1e-6, "layer_norm": 1e-5}
 _library.define("cumsum(Tensor x, int axis=-1, ScalarType? dtype=None) -> Tensor")
@@ -120,11 +120,8 @@ def _define_backward(name: str) -> None:
         return found[0], found[1], None, found[2] if weight is not None else None, None, None, None
 
     def rule(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
-        def each(t: Any, dim: int | None) -> Any:
-            return [t] * info.batch_size if dim is None or t is None else t.unbind(dim)
-
         given = [*dims, *[None] * 7][:7]
-        tensors = zip(*(each(arguments[k], given[k]) for k in (0, 1, 3, 4)))
+        tensors = zip(*(_each(info, arguments[k], given[k]) for k in (0, 1, 3, 4)))
         found = [_call(f"{name}_backward", g, x, arguments[2], w, b, *arguments[5:]) for g, x, w, b in tensors]
         return tuple(torch.stack(parts) for parts in zip(*found)), (0, 0, 0)
 
@@ -139,12 +136,8 @@ def _rows_vmap(name: str) -> None:
         given: list[Any] = [*dims, None, None, None, None][:5]
         if given[2] is None and given[3] is None:
             x = x.movedim(given[0], 0)
-            return _call(name, x, [k % (x.ndim - 1) + 1 for k in axis], weight, bias, eps), 0
-
-        def parts(t: Tensor | None, dim: int | None) -> Any:
-            return [t] * info.batch_size if t is None or dim is None else t.unbind(dim)
-
-        each = zip(parts(x, given[0]), parts(weight, given[2]), parts(bias, given[3]))
+            return _call(name, x, _behind(x, axis), weight, bias, eps), 0
+        each = zip(_each(info, x, given[0]), _each(info, weight, given[2]), _each(info, bias, given[3]))
         return torch.stack([_call(name, a, axis, w, b, eps) for a, w, b in each]), 0
 
     _vmap(name, rule)
@@ -171,7 +164,7 @@ def _cumsum_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, axis: int = -1, dt
     return _call("cumsum", x, axis % (x.ndim - 1) + 1, dtype), 0
 
 
-_register("cumsum", lambda x, axis=-1, dtype=None: _core.cumsum(_plain(x), axis, **({} if dtype is None else {"dtype": dtype})),
+_register("cumsum", lambda x, axis=-1, dtype=None: _core.cumsum(_plain(x), axis, **_kept(dtype)),
           lambda x, axis=-1, dtype=None: x.new_empty(x.shape, dtype=_result_dtype("sum", x, dtype)))
 _gradient("cumsum", _cumsum_backward, _cumsum_setup)
 _vmap("cumsum", _cumsum_vmap)

@@ -8,13 +8,9 @@ import torch
 from torch import Tensor
 
 from . import _core
-from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _vmap
+from .torch import _axes, _batched, _behind, _call, _each, _gradient, _kept, _library, _listed, _plain, _reduced_shape, _register, _vmap
 
 _OF_ALL, _OF_ONE = ("softmax", "log_softmax"), ("logsumexp",)
-
-
-def _kept(dtype: torch.dtype | None) -> dict[str, Any]:
-    return {} if dtype is None else {"dtype": dtype}
 
 
 def _total(t: Tensor, axes: Sequence[int]) -> Tensor:
@@ -45,8 +41,7 @@ def _define(name: str) -> None:
         return function(_plain(x), tuple(axis), scale=scale, keepdims=keepdims, **_kept(dtype))
 
     def fake_of_one(x: Tensor, axis: Sequence[int] = (-1,), scale: float = 1.0, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
-        axes = _axes(x, axis)
-        return x.new_empty([1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes], dtype=dtype or x.dtype)
+        return x.new_empty(_reduced_shape(x, axis, keepdims), dtype=dtype or x.dtype)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.axis, ctx.scale, ctx.keepdims = inputs[1], inputs[2], len(inputs) == 4 or inputs[3]
@@ -62,7 +57,7 @@ def _define(name: str) -> None:
 
     def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] = (-1,), *rest: Any) -> tuple[Tensor, int]:
         x = x.movedim(dims[0], 0)
-        return _call(name, x, [k % (x.ndim - 1) + 1 for k in axis], *rest), 0
+        return _call(name, x, _behind(x, axis), *rest), 0
 
     if name in _OF_ALL:
         _register(name, of_all, lambda x, axis=(-1,), scale=1.0, dtype=None: x.new_empty(x.shape, dtype=dtype or x.dtype))
@@ -98,11 +93,8 @@ def _picked_backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
 
 
 def _picked_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, labels: Tensor, axis: int = -1, *rest: Any) -> tuple[Tensor, int]:
-    def batched(t: Tensor, dim: int | None) -> Tensor:
-        return t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
-
-    x = batched(x, dims[0])
-    return _call("picked", x, batched(labels, dims[1]), axis % (x.ndim - 1) + 1, *rest), 0
+    x = _batched(info, x, dims[0])
+    return _call("picked", x, _batched(info, labels, dims[1]), axis % (x.ndim - 1) + 1, *rest), 0
 
 
 _register("picked", lambda x, labels, axis=-1, scale=1.0, dtype=None: _core.picked(_plain(x), labels, axis, scale=scale, **_kept(dtype)),
@@ -158,10 +150,7 @@ def _define_segments(name: str) -> None:
         return (_segment_slopes(name, x, offsets, labels[0] if labels else None, ctx.scale, g), *[None] * (ctx.count - 1))
 
     def rule(info: Any, dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
-        def each(t: Tensor, dim: int | None) -> Sequence[Tensor]:
-            return [t] * info.batch_size if dim is None else t.unbind(dim)
-
-        calls = zip(*(each(t, dim) for t, dim in zip(inputs[:count], dims)))
+        calls = zip(*(_each(info, t, dim) for t, dim in zip(inputs[:count], dims)))
         return torch.stack([_call(of, *tensors, *inputs[count:]) for tensors in calls]), 0
 
     _register(of, kernel, fake)

@@ -10,7 +10,7 @@ from torch import Tensor
 from . import _core
 from ._errors import InvalidArgument
 from ._stencils import Star, border_of
-from .torch import _axes, _call, _gradient, _library, _listed, _plain, _register, _vmap
+from .torch import _axes, _behind, _call, _gradient, _library, _listed, _plain, _register, _vmap
 
 _library.define("stencil(Tensor x, float[] weights, str mode='reflect', float cval=0.0, int sweeps=1, int[]? axes=None) -> Tensor")
 
@@ -79,9 +79,7 @@ _gradient("stencil", _backward, _setup)
 def _stencil_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, weights: Any, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
                   axes: Sequence[int] | None = None) -> tuple[Tensor, int]:
     x = x.movedim(dims[0], 0)
-    rank = x.ndim - 1
-    taken = list(range(rank)) if axes is None else [k % rank for k in axes]
-    return _call("stencil", x, weights, mode, cval, sweeps, [k + 1 for k in taken]), 0
+    return _call("stencil", x, weights, mode, cval, sweeps, _behind(x, axes)), 0
 
 
 _vmap("stencil", _stencil_vmap)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from . import _core
 from ._errors import whole_numbers
-from .torch import _Axis, _axes, _call, _gradient, _library, _listed, _over, _plain, _register, _result_dtype, _vmap
+from .torch import (_Axis, _axes, _batched, _behind, _call, _gradient, _kept, _library, _listed, _over, _plain, _reduced_shape,
+                    _reduction_vmap, _register, _result_dtype, _vmap)
 
 _library.define("dot(Tensor x, Tensor y, int[]? axis=None, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
 _library.define("mean(Tensor x, int[]? axis=None, bool keepdims=False, ScalarType? dtype=None) -> Tensor")
@@ -20,13 +21,11 @@ _library.define("convert(Tensor x, ScalarType dtype, int[]? axes=None, float sca
 
 
 def _settings(axis: Sequence[int] | None, keepdims: bool, dtype: torch.dtype | None) -> dict[str, Any]:
-    return {"axis": None if axis is None else tuple(axis), "keepdims": keepdims, **({} if dtype is None else {"dtype": dtype})}
+    return {"axis": None if axis is None else tuple(axis), "keepdims": keepdims, **_kept(dtype)}
 
 
 def _fake(x: Tensor, axis: Sequence[int] | None, keepdims: bool, dtype: torch.dtype | None) -> Tensor:
-    reduced = _axes(x, axis)
-    shape = [1 if k in reduced else n for k, n in enumerate(x.shape) if keepdims or k not in reduced]
-    return x.new_empty(shape, dtype=_result_dtype("sum", x, dtype))
+    return x.new_empty(_reduced_shape(x, axis, keepdims), dtype=_result_dtype("sum", x, dtype))
 
 
 def _tensor_of(n: float, x: Tensor) -> Tensor:
@@ -126,36 +125,22 @@ _gradient("convert", _convert_backward, _convert_setup)
 
 
 # ---- vmap --------------------------------------------------------------------
-def _behind(x: Tensor, axis: Sequence[int] | None) -> list[int]:
-    """The axes of one of x's first axis, counted in x."""
-    rank = x.ndim - 1
-    return [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
-
-
 def _dot_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, y: Tensor, axis: Sequence[int] | None = None, *rest: Any) -> tuple[Tensor, int]:
-    x = x.expand(info.batch_size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
+    x = _batched(info, x, dims[0])
     axes = _behind(x, axis)
     one = y if dims[1] is None else y.select(dims[1], 0)
     if dims[1] is None and list(y.shape) == [x.shape[k] for k in sorted(axes)]:
         return _call("dot", x, y, axes, *rest), 0
-    batch = y.expand(info.batch_size, *y.shape) if dims[1] is None else y.movedim(dims[1], 0)
+    batch = _batched(info, y, dims[1])
     if one.shape != x.shape[1:]:
         batch = batch.reshape([n if k == 0 or k in axes else 1 for k, n in enumerate(x.shape)]).expand(x.shape)
     return _call("dot", x, batch, axes, *rest), 0
 
 
-def _moments_vmap(name: str) -> None:
-    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] | None = None, *rest: Any) -> tuple[Tensor, int]:
-        x = x.movedim(dims[0], 0)
-        return _call(name, x, _behind(x, axis), *rest), 0
-
-    _vmap(name, rule)
-
-
 _vmap("dot", _dot_vmap)
-_moments_vmap("mean")
-_moments_vmap("var")
-_moments_vmap("std")
+_reduction_vmap("mean")
+_reduction_vmap("var")
+_reduction_vmap("std")
 
 
 def _convert_vmap(info: Any, dims: tuple[Any, ...], x: Tensor, dtype: torch.dtype, axes: Sequence[int] | None = None, scale: float = 1.0) -> tuple[Tensor, int]:

@@ -53,6 +53,15 @@ def _plain(x: Tensor) -> Tensor:
     return x.detach() if x.requires_grad else x
 
 
+def _kept(dtype: torch.dtype | None) -> dict[str, Any]:
+    return {} if dtype is None else {"dtype": dtype}
+
+
+def _reduced_shape(x: Tensor, axis: Sequence[int] | None, keepdims: bool) -> list[int]:
+    reduced = _axes(x, axis)
+    return [1 if k in reduced else n for k, n in enumerate(x.shape) if keepdims or k not in reduced]
+
+
 _kernels: dict[str, Callable[..., Any]] = {}
 
 
@@ -78,14 +87,11 @@ def _reduction(name: str) -> None:
     function = getattr(_core, name)
 
     def kernel(x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
-        keywords = {} if dtype is None else {"dtype": dtype}
-        result: Tensor = function(_plain(x), axis=None if axis is None else tuple(axis), keepdims=keepdims, **keywords)
+        result: Tensor = function(_plain(x), axis=None if axis is None else tuple(axis), keepdims=keepdims, **_kept(dtype))
         return result
 
     def fake(x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> Tensor:
-        reduced = _axes(x, axis)
-        shape = [1 if k in reduced else n for k, n in enumerate(x.shape) if keepdims or k not in reduced]
-        return x.new_empty(shape, dtype=_result_dtype(name, x, dtype))
+        return x.new_empty(_reduced_shape(x, axis, keepdims), dtype=_result_dtype(name, x, dtype))
 
     _register(name, kernel, fake)
 
@@ -94,7 +100,7 @@ def _segment(name: str) -> None:
     function = getattr(_core, f"segment_{name}")
 
     def kernel(x: Tensor, offsets: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        result: Tensor = function(_plain(x), offsets, **({} if dtype is None else {"dtype": dtype}))
+        result: Tensor = function(_plain(x), offsets, **_kept(dtype))
         return result
 
     def fake(x: Tensor, offsets: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -263,13 +269,25 @@ _gradient("permute", _permute_backward, _permute_setup)
 
 
 # ---- vmap: a batch is one more axis, and changes no bit ----------------------
+def _batched(info: Any, t: Tensor, dim: int | None) -> Tensor:
+    return t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+
+
+def _each(info: Any, t: Any, dim: int | None) -> Any:
+    """The tensors of a batch, one by one."""
+    return [t] * info.batch_size if t is None or dim is None else t.unbind(dim)
+
+
+def _behind(x: Tensor, axis: Sequence[int] | None) -> list[int]:
+    """The axes of one of x's first axis, counted in x."""
+    rank = x.ndim - 1
+    return [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
+
+
 def _reduction_vmap(name: str) -> None:
-    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] | None = None, keepdims: bool = False,
-             *dtype: Any) -> tuple[Tensor, int]:
+    def rule(info: Any, dims: tuple[Any, ...], x: Tensor, axis: Sequence[int] | None = None, *rest: Any) -> tuple[Tensor, int]:
         x = x.movedim(dims[0], 0)
-        rank = x.ndim - 1
-        axes = [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
-        return _call(name, x, axes, keepdims, *dtype), 0
+        return _call(name, x, _behind(x, axis), *rest), 0
 
     _vmap(name, rule)
 
@@ -280,9 +298,8 @@ for _name in (*_SUMS, *_EXTREMES, *_PLACES):
 
 def _segment_vmap(name: str) -> None:
     def rule(info: Any, dims: tuple[Any, ...], x: Tensor, offsets: Tensor, *dtype: Any) -> tuple[Tensor, int]:
-        xs = [x] * info.batch_size if dims[0] is None else x.unbind(dims[0])
-        cuts = [offsets] * info.batch_size if dims[1] is None else offsets.unbind(dims[1])
-        return torch.stack([_call(f"segment_{name}", a, b, *dtype) for a, b in zip(xs, cuts)]), 0
+        pairs = zip(_each(info, x, dims[0]), _each(info, offsets, dims[1]))
+        return torch.stack([_call(f"segment_{name}", a, b, *dtype) for a, b in pairs]), 0
 
     _vmap(f"segment_{name}", rule)
 
