@@ -14,13 +14,15 @@ from ._ranks_blocks import Block
 ASYNC = 1  # LOCKSTEP_ASYNC
 
 
+# What describes a call, the same on every rank, the blocks that are read, those that are written, and what makes the plan in C with the other ranks.
+Prepared = tuple[Any, Sequence[Block], Sequence[Block], Callable[[Any], int]]
+
+
 @dataclass(frozen=True)
 class Call:
-    """What a method of `Comm` does. prepare checks this rank's arguments: what describes the call, the same on every rank, the blocks that are read, and
-    those that are written. make(plan) makes the plan in C with the others. after makes what is returned of the blocks that were written."""
+    """What a method of `Comm` does. prepare checks this rank's arguments; after makes what is returned of the blocks that were written."""
 
-    make: Callable[[Any], int]
-    prepare: Callable[[], tuple[Any, Sequence[Block], Sequence[Block]]]
+    prepare: Callable[[], Prepared]
     after: Callable[[Sequence[Block]], Any] = lambda written: written[0].array
 
 
@@ -59,10 +61,10 @@ class Plan:
         self._comm, self._operation, self._arguments = comm, operation, dict(arguments)
         self._handle, self._started = ctypes.c_void_p(), False
         call = self._call(self._arguments)
-        self._key, self._src, self._dst = comm._prepared(call)
+        self._key, self._src, self._dst, make = comm._prepared(call)
         comm._own_memory = True
         try:
-            status = call.make(ctypes.byref(self._handle))
+            status = make(ctypes.byref(self._handle))
         finally:
             comm._own_memory = False
         if status:
@@ -97,7 +99,7 @@ class Plan:
                 raise InvalidArgument(f"{', '.join(sorted(arrays))} is given on rank {self._comm.rank}; {self._operation} was planned with {', '.join(sorted(planned))}")
             given = {**self._arguments, **arrays}
             call = self._call(given)
-            key, src, dst = call.prepare()
+            key, src, dst, _ = call.prepare()
             if key != self._key:
                 raise InvalidArgument(f"the arrays are not those of the plan on rank {self._comm.rank}; give {self._operation} arrays of the planned shapes and dtype")
             self._arguments, self._src, self._dst, self._after = given, src, dst, call.after

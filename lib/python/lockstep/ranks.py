@@ -26,7 +26,7 @@ from . import _ranks_c as c
 from ._contexts import Context
 from ._errors import BY_STATUS, Error, InvalidArgument, Unsupported, UnsupportedDtype, whole_numbers
 from ._ranks_blocks import Block, last_axis, of_device, of_host, on_host, where
-from ._ranks_plan import Call, Plan, described, operation
+from ._ranks_plan import Call, Plan, Prepared, described, operation
 
 __all__ = ["Box", "Comm", "Grid", "Mismatch", "Plan", "RankFailed", "RankLost"]
 
@@ -298,11 +298,11 @@ class Comm:
     # ---- operations ----------------------------------------------------------
     def _run(self, call: Call) -> Any:
         """Checks this rank's arguments, makes the plan with the others, or takes the one that is kept, and executes it."""
-        key, src, dst = self._prepared(call)
-        self._execute(self._plan_of(key, call.make), src, dst)
+        key, src, dst, make = self._prepared(call)
+        self._execute(self._plan_of(key, make), src, dst)
         return call.after(dst)
 
-    def _prepared(self, call: Call) -> tuple[Any, Sequence[Block], Sequence[Block]]:
+    def _prepared(self, call: Call) -> Prepared:
         """A rank whose arguments are wrong tells the others: else they would wait for it."""
         self._require_open()
         try:
@@ -439,25 +439,19 @@ class Comm:
         array
             This rank's block of `to`, `out` if that is given: else a NumPy array or, for a block on a device, the block's array type.
         """
-        found: dict[str, Any] = {}
-
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             rank = len(grid.shape)
             order = [k + rank * (k < 0) for k in whole_numbers(axes, "axes")]
             if sorted(order) != list(range(rank)):
                 raise InvalidArgument(f"axes is {axes} on rank {self.rank}; name each of the grid's {rank} axes once")
-            found["order"] = (ctypes.c_int32 * c.MAX_RANK)(*order)
-            found["x"] = block = self._block(x, grid)
+            as_c = (ctypes.c_int32 * c.MAX_RANK)(*order)
+            block = self._block(x, grid)
+            size = block.itemsize
             into = self._empty(block, self.box(to).shape, block.dtype) if out is None else self._out(out, self.box(to).shape, block)
-            return ("permute", grid._key, tuple(order), to._key, block.itemsize), [block], [into]
+            return ("permute", grid._key, tuple(order), to._key, size), [block], [into], lambda plan: c.library().lockstep_ranks_permute(
+                self._handle, ctypes.byref(grid._as_c(size)), as_c, ctypes.byref(to._as_c(size)), self._promised(), plan)
 
-        def make(plan: Any) -> int:
-            size = found["x"].itemsize
-            status: int = c.library().lockstep_ranks_permute(self._handle, ctypes.byref(grid._as_c(size)), found["order"],
-                                                             ctypes.byref(to._as_c(size)), self._promised(), plan)
-            return status
-
-        return Call(make, prepare, lambda written: written[0].array if out is None else out)
+        return Call(prepare, lambda written: written[0].array if out is None else out)
 
     @operation
     def redistribute(self, x: Any, grid: Grid, to: Grid, *, out: Any = None) -> Any:
@@ -555,9 +549,7 @@ class Comm:
         array
             One result for each term.
         """
-        found: dict[str, Any] = {}
-
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             blocks: list[Block] = []
             for k, (name, *arrays) in enumerate(terms):
                 if name not in _TERMS:
@@ -571,20 +563,16 @@ class Comm:
             types = {block.dtype for block in blocks}
             if len(types) != 1:
                 raise InvalidArgument(f"terms hold {' and '.join(sorted(types))} on rank {self.rank}; give all the same dtype")
-            found["x"], names = blocks[0], tuple(name for name, *_ in terms)
-            found["terms"] = (c.Term * len(names))(*(c.Term(*_TERMS[name]) for name in names))
-            found["result"] = c.DTYPES.get(_kinds.dtype_name(dtype), 0) if dtype is not None else c.DTYPES["float64"]
-            name = next((n for n, k in c.DTYPES.items() if k == found["result"]), None)
-            if name is None:
+            first, names = blocks[0], tuple(name for name, *_ in terms)
+            as_c = (c.Term * len(names))(*(c.Term(*_TERMS[name]) for name in names))
+            name = "float64" if dtype is None else _kinds.dtype_name(dtype)
+            if name not in c.DTYPES:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give float64, float32 or float16")
-            return ("several", names, grid._key, blocks[0].dtype, name), blocks, [self._empty(blocks[0], (len(names),), name)]
+            into = self._empty(first, (len(names),), name)
+            return ("several", names, grid._key, first.dtype, name), blocks, [into], lambda plan: c.library().lockstep_ranks_reduce_several(
+                self._handle, ctypes.byref(grid._as_c(first.itemsize)), as_c, len(names), c.DTYPES[first.dtype], c.DTYPES[name], self._promised(), plan)
 
-        def make(plan: Any) -> int:
-            return int(c.library().lockstep_ranks_reduce_several(
-                self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), found["terms"], len(found["terms"]), c.DTYPES[found["x"].dtype],
-                found["result"], self._promised(), plan))
-
-        return Call(make, prepare)
+        return Call(prepare)
 
     @operation
     def halo(self, blocks: Any, grid: Grid, width: Sequence[int], *, mode: str = "wrap", cval: float = 0.0) -> Any:
@@ -600,9 +588,7 @@ class Comm:
         mode, cval
             Beyond the whole array, as for `lockstep.stencil`; "valid" leaves those elements as they are.
         """
-        found: dict[str, Any] = {}
-
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             fields = list(blocks) if isinstance(blocks, (list, tuple)) else [blocks]
             widths = _numbers(width, "width")
             if mode not in _MODES:
@@ -619,23 +605,19 @@ class Comm:
             steps = [tuple(s if n > 1 else 1 for s, n in zip(b.strides, around)) for b in taken]
             inner = [replace(b, address=b.address + b.itemsize * sum(w * s for w, s in zip(widths, step)), shape=own, strides=step, ghosts=True)
                      for b, step in zip(taken, steps)]
-            found["width"], found["size"], found["fields"] = (ctypes.c_int64 * c.MAX_RANK)(*widths), taken[0].itemsize, len(fields)
-            return ("halo", grid._key, widths, mode, float(cval), taken[0].itemsize, len(fields)), [], inner
+            as_c, size = (ctypes.c_int64 * c.MAX_RANK)(*widths), taken[0].itemsize
+            return ("halo", grid._key, widths, mode, float(cval), size, len(fields)), [], inner, lambda plan: c.library().lockstep_ranks_halo_fields(
+                self._handle, ctypes.byref(grid._as_c(size)), as_c, _MODES[mode], float(cval), len(fields), self._promised(), plan)
 
-        def make(plan: Any) -> int:
-            return int(c.library().lockstep_ranks_halo_fields(self._handle, ctypes.byref(grid._as_c(found["size"])), found["width"], _MODES[mode], float(cval),
-                                                              found["fields"], self._promised(), plan))
-
-        return Call(make, prepare, lambda written: None)
+        return Call(prepare, lambda written: None)
 
     def _reduce(self, reduction: str, x: Any, grid: Grid, axis: int | Sequence[int] | None, other: Any, dtype: Any, to: Grid | None,
                 after: Callable[[Any], Any], correction: int = 0) -> Any:
         """The results are an array, one of an element if no axis is kept; two results of a sequence are one more axis. after makes of it what is returned."""
-        found: dict[str, Any] = {}
         two = reduction in _PAIRS
         kinds = {**_REDUCTIONS, **_SUMS, **_PAIRS}
 
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             if reduction not in kinds:
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give {', '.join((*_REDUCTIONS, *_SUMS))}")
             pairs = reduction in _SUMS and reduction != "l1_norm"
@@ -645,14 +627,14 @@ class Comm:
             given = range(rank) if axis is None else whole_numbers(axis)
             if not given or any(not -rank <= k < rank for k in given) or len({k % rank for k in given}) != len(given):
                 raise InvalidArgument(f"axis is {axis} on rank {self.rank}; name one or more of the grid's {rank} axes, each once")
-            found["axes"] = sum(1 << k % rank for k in given)
-            kept = tuple(n for k, n in enumerate(grid.shape) if not found["axes"] >> k & 1)
-            found["x"] = block = self._block(x, grid)
+            axes = sum(1 << k % rank for k in given)
+            kept = tuple(n for k, n in enumerate(grid.shape) if not axes >> k & 1)
+            block = self._block(x, grid)
             second: tuple[Block, ...] = (self._block(other, grid),) if pairs else ()
             if pairs and second[0].dtype != block.dtype:
                 raise InvalidArgument(f"other holds {second[0].dtype} on rank {self.rank} and x {block.dtype}; give both the same dtype")
             number = c.DTYPES[block.dtype]
-            found["correction"], = _numbers(correction, "correction")
+            less, = _numbers(correction, "correction")
             result = c.library().lockstep_default_result(_REDUCTIONS.get(reduction, 0), number)
             if reduction == "digest":
                 result = c.DTYPES["uint64"]
@@ -663,24 +645,22 @@ class Comm:
             name = next((n for n, k in c.DTYPES.items() if k == result), None)
             if name is None:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
-            found["result"] = result
             pair = (2,) if two else ()
             shape = (*kept, *pair) or (1,) if to is None else (*self.box(to).shape, *pair)
-            found["to"] = to._with_pairs() if to is not None and two else to
-            key = (reduction, grid._key, found["axes"], block.dtype, result, found["correction"], to and to._key)
-            return key, [block, *second], [self._empty(block, shape, name)]
+            into = to._with_pairs() if to is not None and two else to
 
-        def make(plan: Any) -> int:
-            size = c.library().lockstep_dtype_bytes(found["result"])
-            dst = None if to is None else ctypes.byref(found["to"]._as_c(size))
-            src, number = ctypes.byref(grid._as_c(found["x"].itemsize)), c.DTYPES[found["x"].dtype]
-            if reduction == "mean_var":
-                return int(c.library().lockstep_ranks_mean_variance(self._handle, src, number, found["result"], found["axes"], found["correction"], dst,
-                                                                    self._promised(), plan))
-            call = c.library().lockstep_ranks_reduce if reduction in _REDUCTIONS else c.library().lockstep_ranks_sums
-            return int(call(self._handle, src, kinds[reduction], number, found["result"], found["axes"], dst, self._promised(), plan))
+            def make(plan: Any) -> int:
+                dst = None if into is None else ctypes.byref(into._as_c(c.library().lockstep_dtype_bytes(result)))
+                src = ctypes.byref(grid._as_c(block.itemsize))
+                if reduction == "mean_var":
+                    return int(c.library().lockstep_ranks_mean_variance(self._handle, src, number, result, axes, less, dst, self._promised(), plan))
+                call = c.library().lockstep_ranks_reduce if reduction in _REDUCTIONS else c.library().lockstep_ranks_sums
+                return int(call(self._handle, src, kinds[reduction], number, result, axes, dst, self._promised(), plan))
 
-        return Call(make, prepare, lambda written: after(written[0].array))
+            key = (reduction, grid._key, axes, block.dtype, result, less, to and to._key)
+            return key, [block, *second], [self._empty(block, shape, name)], make
+
+        return Call(prepare, lambda written: after(written[0].array))
 
     @operation
     def normalize(self, kind: str, x: Any, grid: Grid, *, weight: Any = None, bias: Any = None, labels: Any = None, residual: Any = None,
@@ -713,9 +693,7 @@ class Comm:
             This rank's block of the result; of logsumexp and picked the results of its rows, which each rank gets that has a part of them. With
             `residual` a tuple: the result, then this rank's block of ``x + residual``.
         """
-        found: dict[str, Any] = {}
-
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             if kind not in _ROWS:
                 raise InvalidArgument(f"kind is {kind!r} on rank {self.rank}; give {', '.join(_ROWS)}")
             if (labels is None) == (kind == "picked"):
@@ -724,7 +702,7 @@ class Comm:
                 raise InvalidArgument(f"eps is {eps} on rank {self.rank}; {kind} has none")
             if kind in _EPS and scale != 1.0:
                 raise InvalidArgument(f"scale is {scale} on rank {self.rank}; {kind} has none")
-            found["x"] = block = self._block(x, grid, rows=True)
+            block = self._block(x, grid, rows=True)
             own = self.box(grid).shape
             rows = (own[:-1] or (1,)) if 0 not in own else (0,) * max(len(own) - 1, 1)
             blocks, arrays, vectors = [block], 0, []
@@ -754,18 +732,15 @@ class Comm:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give float16, float32 or float64")
             number = c.DTYPES[block.dtype]
             factor = float(scale) if kind not in _EPS else _EPS[kind] if eps is None else float(eps)
-            found["desc"] = c.Normalize(kind=_ROWS[kind], dtype=number, result=c.DTYPES[name], weight_dtype=c.DTYPES[vectors[0].dtype] if vectors else number, eps=factor)
-            found["arrays"] = arrays
+            desc = c.Normalize(kind=_ROWS[kind], dtype=number, result=c.DTYPES[name], weight_dtype=c.DTYPES[vectors[0].dtype] if vectors else number, eps=factor)
             results = [self._empty(block, rows if kind in ("logsumexp", "picked") else own, name)]
             if residual is not None:
                 results.append(self._empty(block, own, block.dtype))
-            return (("rows", kind, grid._key, block.dtype, name, arrays, found["desc"].weight_dtype, factor), blocks, results)
+            key = ("rows", kind, grid._key, block.dtype, name, arrays, desc.weight_dtype, factor)
+            return key, blocks, results, lambda plan: c.library().lockstep_ranks_normalize(
+                self._handle, ctypes.byref(grid._as_c(block.itemsize)), ctypes.byref(desc), arrays, self._promised(), plan)
 
-        def make(plan: Any) -> int:
-            return int(c.library().lockstep_ranks_normalize(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),
-                                                            found["arrays"], self._promised(), plan))
-
-        return Call(make, prepare, lambda written: written[0].array if residual is None else (written[0].array, written[1].array))
+        return Call(prepare, lambda written: written[0].array if residual is None else (written[0].array, written[1].array))
 
     @operation
     def scan(self, reduction: str, x: Any, grid: Grid, axis: int, *, exclusive: bool = False, dtype: Any = None) -> Any:
@@ -788,29 +763,25 @@ class Comm:
         array
             This rank's block of the result.
         """
-        found: dict[str, Any] = {}
-
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             if reduction not in ("sum", "min", "max"):
                 raise InvalidArgument(f"reduction is {reduction!r} on rank {self.rank}; give sum, min or max")
             along, = _numbers(axis, "axis", 32)
             if not -len(grid.shape) <= along < len(grid.shape):
                 raise InvalidArgument(f"axis is {axis} on rank {self.rank}; name one of the grid's {len(grid.shape)} axes")
-            found["axis"] = along % len(grid.shape)
-            found["x"] = block = self._block(x, grid)
+            at = along % len(grid.shape)
+            block = self._block(x, grid)
             name = "int64" if reduction == "sum" and block.dtype in ("int32", "int64") else block.dtype
             if dtype is not None:
                 name = _kinds.dtype_name(dtype)
             if name not in c.DTYPES:
                 raise UnsupportedDtype(f"dtype is {dtype} on rank {self.rank}; give one of {', '.join(c.DTYPES)}")
-            found["result"] = c.DTYPES[name]
-            return (("scan", reduction, grid._key, found["axis"], bool(exclusive), block.dtype, name), [block], [self._empty(block, self.box(grid).shape, name)])
+            key = ("scan", reduction, grid._key, at, bool(exclusive), block.dtype, name)
+            return key, [block], [self._empty(block, self.box(grid).shape, name)], lambda plan: c.library().lockstep_ranks_scan(
+                self._handle, ctypes.byref(grid._as_c(block.itemsize)), _REDUCTIONS[reduction], c.DTYPES[block.dtype], c.DTYPES[name], at, int(exclusive),
+                self._promised(), plan)
 
-        def make(plan: Any) -> int:
-            return int(c.library().lockstep_ranks_scan(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), _REDUCTIONS[reduction],
-                                                       c.DTYPES[found["x"].dtype], found["result"], found["axis"], int(exclusive), self._promised(), plan))
-
-        return Call(make, prepare)
+        return Call(prepare)
 
     @operation
     def stencil(self, x: Any, grid: Grid, weights: Sequence[float], *, mode: str = "reflect", cval: float = 0.0, sweeps: int = 1,
@@ -833,32 +804,29 @@ class Comm:
         array
             This rank's block of the result: a NumPy array or, for a block on a device, the block's array type. Under "valid" it is smaller.
         """
-        found: dict[str, Any] = {}
-
-        def prepare() -> tuple[Any, list[Block], list[Block]]:
+        def prepare() -> Prepared:
             rank = len(grid.shape) - batch
             if mode not in _MODES:
                 raise InvalidArgument(f"mode is {mode!r} on rank {self.rank}; give {', '.join(_MODES)}")
             if not 1 <= rank <= 3 or len(weights) < 1 + 2 * rank or (len(weights) - 1) % (2 * rank):
                 raise InvalidArgument(f"weights has {len(weights)} elements on rank {self.rank}; {rank} axes take 1 + {2 * rank} * radius")
-            found["x"] = block = self._block(x, grid, rows=True)
+            block = self._block(x, grid, rows=True)
             if block.dtype not in ("float32", "float64"):
                 raise UnsupportedDtype(f"x holds {block.dtype} on rank {self.rank}; stencils take float32 and float64")
             radius, (times,) = (len(weights) - 1) // (2 * rank), _numbers(sweeps, "sweeps", 32)
-            found["weights"] = (ctypes.c_double * len(weights))(*map(float, weights))
-            d = c.Stencil(dtype=c.DTYPES[block.dtype], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
-                          sweeps=times, coefficients=ctypes.addressof(found["weights"]), value=float(cval))
-            found["desc"], box, reach = d, self.box(grid), radius * times
+            as_c = (ctypes.c_double * len(weights))(*map(float, weights))
+            desc = c.Stencil(dtype=c.DTYPES[block.dtype], boundary=_MODES[mode], rank=rank, radius=radius, coefficient_count=len(weights),
+                             sweeps=times, coefficients=ctypes.addressof(as_c), value=float(cval))
+            box, reach = self.box(grid), radius * times
             shape = list(box.shape)
             for k in range(len(shape)):
                 if mode == "valid" and k >= batch:
                     shape[k] = max(0, min(box.low[k] + shape[k], grid.shape[k] - reach) - max(box.low[k], reach))
-            key = ("stencil", grid._key, block.dtype, mode, float(cval), rank, radius, times, tuple(found["weights"]))
-            return key, [block], [self._empty(block, shape, block.dtype)]
+            key = ("stencil", grid._key, block.dtype, mode, float(cval), rank, radius, times, tuple(as_c))
 
-        def make(plan: Any) -> int:
-            status: int = c.library().lockstep_ranks_stencil(self._handle, ctypes.byref(grid._as_c(found["x"].itemsize)), ctypes.byref(found["desc"]),
-                                                             self._promised(), plan)
-            return status
+            def make(plan: Any, of: Any = as_c) -> int:  # desc has its address
+                return int(c.library().lockstep_ranks_stencil(self._handle, ctypes.byref(grid._as_c(block.itemsize)), ctypes.byref(desc), self._promised(), plan))
 
-        return Call(make, prepare)
+            return key, [block], [self._empty(block, shape, block.dtype)], make
+
+        return Call(prepare)
