@@ -142,7 +142,7 @@ bool place_scan(state& s, const array& dst, call& c);
 bool scans(lockstep_dtype dtype);
 bool same_device(state& s, const array& x, const array& side, const char* name);
 
-// A packed copy of x with its axes in another order, NULL: in theirs, made by permute on the same stream.
+// A packed copy of x, made by permute on the same stream. With axes NULL their order stays.
 bool permuted(state& s, source& x, settings& set, const int* axes, result& temporary);
 // Raises: a plan copies nothing. what is why it would have to. Returns false.
 bool no_copy(state& s, const char* what);

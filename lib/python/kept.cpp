@@ -59,7 +59,7 @@ struct kept_calls {
 
 namespace {
 
-// A plan, or, NULL, the last call. Texts of a plan and of single calls differ in a trace.
+// Asks the plan or, if it is NULL, the last call. A trace shows plans and single calls differently.
 bool may_be_kept(const lockstep_plan* plan) {
   lockstep_run_info info{};
   info.size = sizeof info;

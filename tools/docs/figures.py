@@ -13,7 +13,7 @@ COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#9a6700", "#5
 
 
 def chip_of(meta):
-    """The name of a processor that virtual machines call "AMD EPYC" like others: as the results have it, or by the row it is tuned by."""
+    """The processor's name, where a virtual machine only says "AMD EPYC": from the results, or from the tuning row they name."""
     detail = meta.get("devices", {}).get("cpu", {}).get("detail", "")
     return meta.get("cpu", {}).get("chip") or ("Zen 4" if "zen4" in detail else "")
 

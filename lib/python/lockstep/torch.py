@@ -279,7 +279,7 @@ def _each(info: Any, t: Any, dim: int | None) -> Any:
 
 
 def _behind(x: Tensor, axis: Sequence[int] | None) -> list[int]:
-    """The axes of one of x's first axis, counted in x."""
+    """An operation's axes within x[0], as axes of x."""
     rank = x.ndim - 1
     return [k + 1 for k in range(rank)] if axis is None else [k % rank + 1 for k in axis]
 
