@@ -284,9 +284,9 @@ lockstep_status launch(lockstep_queue* queue, const lockstep_call* call) {
   }
   first_failure overflow;
   if (d.dtype == LOCKSTEP_I32)
-    scan_by(*queue, call, exact_scan<int32_t>{overflow, running.sums});
+    scan_by(*queue, call, exact_scan<int32_t>{overflow, running.sums[0]});
   else
-    scan_by(*queue, call, exact_scan<int64_t>{overflow, running.sums});
+    scan_by(*queue, call, exact_scan<int64_t>{overflow, running.sums[1]});
   if (!overflow.any()) return LOCKSTEP_OK;
   return failed(LOCKSTEP_OVERFLOW,
                 "sums of sequence {} do not fit I64, dst holds the nearest values there; scan shorter sequences or "

@@ -28,8 +28,8 @@ struct scanned_columns {
   double* lanes;  // room for order::lanes values per column
 };
 
-// Extremes, and sums of I32 that fit 64 bits: what stands before an element is one number, of which the next one is
-// made. The extremes' numbers are keys, integers that grow with the element.
+// Extremes, and sums of integers that fit 64 bits: what stands before an element is one number, of which the next one
+// is made. The extremes' numbers are keys, integers that grow with the element.
 inline constexpr int64_t running_most_columns = 1024;  // at most at once
 struct running_kernels {
   int64_t nothing;  // what stands before the first element
@@ -41,7 +41,7 @@ struct running_kernels {
 
 struct running_scan_kernels {
   running_kernels extremes[6][2];  // by type; MIN, MAX
-  running_kernels sums;            // of I32, as I64
+  running_kernels sums[2];         // of I32 and I64, as I64
 };
 
 struct scan_kernels {

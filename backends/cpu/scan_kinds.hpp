@@ -11,6 +11,7 @@
 //   runs                     whether the value before an element follows from the value before its predecessor
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -87,26 +88,39 @@ struct exact_scan {
     void push(int128 leaf_sum) { sum += leaf_sum; }
   };
   first_failure& overflow;
-  const running_kernels& near;  // of I32
+  const running_kernels& near;
 
-  // As long as no element of a leaf can carry the sum out of I64, 64 bits do.
+  // 64 bits do as long as no element of a leaf, which is below 2^51 if it is near, can carry the sum out of I64.
+  static constexpr int near_bits = 51;
+  static constexpr int64_t fewest = sizeof(T) == 4 ? 0 : 16;  // shorter rows are added sooner than looked at
   static bool is_near(int128 sum) {
-    constexpr int128 most = int128{INT64_MAX} - (int128{1} << 43);
-    return sizeof(T) == 4 && sum < most && sum > -most;
+    constexpr int128 most = int128{INT64_MAX} - (int128{order::leaf} << near_bits);
+    return sum < most && sum > -most;
+  }
+  static bool are_near(const T* x, int64_t n) {
+    if (sizeof(T) == 4) return true;
+    uint64_t far = 0;
+    for (int64_t i = 0; i < n; ++i) far |= static_cast<uint64_t>(x[i]) + (uint64_t{1} << near_bits);
+    return far >> (near_bits + 1) == 0;
   }
   int128 of_leaf(const void* src, int64_t n) const {
-    if (sizeof(T) == 4) return near.of_leaf(src, n);
     const auto* x = static_cast<const T*>(src);
+    if (are_near(x, n)) return near.of_leaf(src, n);
     // Half of an i64, and what a leaf of such halves sums to, fit i64: two plain sums.
     int64_t high = 0, low = 0;
     for (int64_t i = 0; i < n; ++i) high += int64_t{x[i]} >> 32, low += x[i] & 0xFFFFFFFF;
     return (static_cast<int128>(high) << 32) + low;
   }
   int128 scan(const scanned_leaf& leaf, int128 before, int64_t s) const {
-    if (is_near(before)) return near.scan(leaf, static_cast<int64_t>(before));
+    const auto* first = static_cast<const T*>(leaf.src);
+    const bool packed = leaf.src_stride == leaf.n;  // looked at as one row
+    const int64_t rows = packed ? 1 : leaf.count, length = packed ? leaf.count * leaf.n : leaf.n;
+    bool all_near = is_near(before) && leaf.n >= fewest;
+    for (int64_t k = 0; all_near && k < rows; ++k) all_near = are_near(first + k * leaf.src_stride, length);
+    if (all_near) return near.scan(leaf, static_cast<int64_t>(before));
     int128 sum = before;
     for (int64_t k = 0; k < leaf.count; ++k) {
-      const auto* x = static_cast<const T*>(leaf.src) + k * leaf.src_stride;
+      const auto* x = first + k * leaf.src_stride;
       auto* to = static_cast<int64_t*>(leaf.dst) + k * leaf.dst_stride + leaf.shifted;
       sum = before;
       for (int64_t i = 0; i < leaf.n; ++i) {
@@ -116,19 +130,32 @@ struct exact_scan {
     }
     return sum;
   }
+  // A few rows of all columns, then the next ones, which stay in the cache from the look at them to their sums.
   void columns(const scanned_columns& c, before* state, int128* entering, bool, int64_t s) const {
+    constexpr int64_t some = sizeof(T) == 4 ? order::leaf : 16;
+    scanned_columns part = c;
+    for (int64_t at = 0; at < c.n; at += some) {
+      part.src = static_cast<const T*>(c.src) + at * c.stride;
+      part.dst = static_cast<int64_t*>(c.dst) + at * c.dst_stride;
+      part.n = std::min(some, c.n - at);
+      columns_of(part, state, s);
+    }
+    for (int64_t k = 0; k < c.count; ++k) entering[k] = state[k].sum;
+  }
+  void columns_of(const scanned_columns& c, before* state, int64_t s) const {
+    const auto* x = static_cast<const T*>(c.src);
     bool all_near = true;
     int64_t sums[most_columns];
     for (int64_t k = 0; k < c.count; ++k) {
       all_near = all_near && is_near(state[k].sum);
       sums[k] = static_cast<int64_t>(state[k].sum);
     }
+    for (int64_t i = 0; all_near && i < c.n; ++i) all_near = are_near(x + i * c.stride, c.count);
     if (all_near) {
       near.columns(c, sums);
-      for (int64_t k = 0; k < c.count; ++k) entering[k] = state[k].sum = sums[k];
+      for (int64_t k = 0; k < c.count; ++k) state[k].sum = sums[k];
       return;
     }
-    const auto* x = static_cast<const T*>(c.src);
     auto* to = static_cast<int64_t*>(c.dst);
     for (int64_t i = 0; i < c.n; ++i, x += c.stride, to += c.dst_stride)
       for (int64_t k = 0; k < c.count; ++k) {
@@ -136,7 +163,6 @@ struct exact_scan {
         state[k].sum += x[k];
         put(to + k, c.shifted ? before_it : state[k].sum, s + k);
       }
-    for (int64_t k = 0; k < c.count; ++k) entering[k] = state[k].sum;
   }
   int128 last(const void* src, int64_t n, int128 sum) const { return sum + of_leaf(src, n); }
   int128 first() const { return 0; }

@@ -1,4 +1,4 @@
-// scan_running.cpp - scans whose next value is made of the one before: minima, maxima, and sums of I32 in 64 bits.
+// scan_running.cpp - scans whose next value is made of the one before: minima, maxima, and sums of integers in 64 bits.
 // Idea    a vector's running values by doubling: moved by 1, 2, 4 ... lanes and combined; then combined with what
 //         stands before the vector, which is the only chain. Floats run as keys, integers that grow with them.
 // Moves   elements and results once
@@ -60,10 +60,11 @@ struct float_extreme : integer_extreme<T, largest> {
   static vector to(vector key) { return key == of_nan ? vector{} + nan : turned(key); }
 };
 
-struct i32_sum : numbers_of<int64_t> {
-  typedef int32_t element;
+template <class T>
+struct integer_sum : numbers_of<int64_t> {
+  typedef T element;
   typedef int64_t result;
-  typedef int32_t in __attribute__((vector_size(register_bytes / 2)));
+  typedef T in __attribute__((vector_size(lanes * static_cast<int>(sizeof(T)))));
   typedef vector out;
   static constexpr int64_t nothing = 0;
   static vector of(in x) { return __builtin_convertvector(x, vector); }
@@ -233,6 +234,6 @@ const running_scan_kernels running_scanners_table = {
      {kernels_of<f64<false>>, kernels_of<f64<true>>},
      {kernels_of<integer_extreme<int32_t, false>>, kernels_of<integer_extreme<int32_t, true>>},
      {kernels_of<integer_extreme<int64_t, false>>, kernels_of<integer_extreme<int64_t, true>>}},
-    kernels_of<i32_sum>};
+    {kernels_of<integer_sum<int32_t>>, kernels_of<integer_sum<int64_t>>}};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA
