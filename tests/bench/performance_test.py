@@ -262,6 +262,20 @@ class Performance(unittest.TestCase):
         with self.assertRaises(SystemExit):
             performance.main(["--release", "next"], self.root)
 
+    def test_added_cases_keep_their_commit_and_day(self):
+        self.made({}, run([row("a"), row("a", 2, source="CUB"), row("b")]))
+        self.write("newer.json", run([row("a", 0.5), row("c")], commit="bbb", date="2026-02-02"))
+        results = self.root / "tests/results"
+        self.assertEqual(performance.main(["--add", results / "newer.json", results / "readme-gpu.json"], self.root), 0)
+        both = json.loads((results / "readme-gpu.json").read_text())
+        self.assertEqual([(r["name"], r["source"], r.get("run", {}).get("commit")) for r in both["benchmarks"]],
+                         [("a", "lockstep", "bbb"), ("b", "lockstep", None), ("c", "lockstep", "bbb")])
+        self.assertEqual(performance.main([], self.root), 0)
+        self.assertIn("Commit aaa, 2026-01-01; 2 cases of a later run at commit bbb, 2026-02-02; hot;", (results / "README.md").read_text())
+        self.write("newer.json", run([row("a")], devices={"cuda": {"name": "another GPU", "detail": ""}}))
+        with self.assertRaises(SystemExit):
+            performance.main(["--add", results / "newer.json", results / "readme-gpu.json"], self.root)
+
     def test_check_fails_when_the_readme_is_another(self):
         self.made({"a": 0.8}, run([row("a")]))
         self.write("readme-gpu.json", run([row("a", 2)]))
