@@ -64,31 +64,39 @@ void take_root(const array& pairs, int64_t count, char* to) {
   for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i] = static_cast<T>(std::sqrt(variance[2 * i]));
 }
 
-// Every second element of a device's pairs, into a packed array.
-bool take_device_part(state& s, const call& c, settings& set, const array& x, const array& pairs, int which,
-                      const array& dst) {
-  array from;
+// `rows` rows of count elements, every second one of a device's pairs from `which` on, to rows `apart` elements apart.
+bool take_device_parts(state& s, settings& set, const array& x, const array& pairs, int which, int rows, int64_t count,
+                       const array& dst, int64_t apart) {
+  array from, to;  // to: how dst lies
   from.data = pairs.data + which * pairs.type.bytes;
-  from.type = pairs.type;
+  from.type = to.type = pairs.type;
   from.device = x.device;
   from.device_known = x.device_known;
   from.producer = x.producer;
   from.object = x.object;
   from.stream = x.stream;
-  from.rank = c.rank;
-  int64_t stride = 2;
-  for (int k = c.rank - 1; k >= 0; --k) {
-    from.strides[k] = stride;
-    stride *= from.shape[k] = c.shape[k];
-    from.size *= c.shape[k];
-  }
+  from.rank = to.rank = 2;
+  from.shape[0] = to.shape[0] = rows, from.shape[1] = to.shape[1] = count;
+  from.strides[0] = 1, from.strides[1] = 2, to.strides[0] = apart, to.strides[1] = 1;
+  from.size = to.size = rows * count;
   call move(LOCKSTEP_PERMUTE);
-  for (int k = 0; k < c.rank; ++k) move.axes[k] = k;
-  if (!describe_permute(s, from, move) || !place(s, from, dst, move)) return false;
+  move.axes[0] = 0, move.axes[1] = 1;
+  if (!describe_permute(s, from, move) || !place(s, from, to, move)) return false;
   set.options.variant = nullptr;  // it names one of sums
   queue_on(set, from, dst);
   const lockstep_status status = run(move, set, from, dst);
   return status == LOCKSTEP_OK ? after_call(s, LOCKSTEP_PERMUTE) : (raise_status(s, status), false);
+}
+
+// Elements from the means to the variances, if they may be the rows of one array that is apart from the pairs; else 0.
+int64_t apart_in_one(const array& means, const array& variances, const array& pairs, int64_t count) {
+  const auto first = reinterpret_cast<uintptr_t>(means.data), second = reinterpret_cast<uintptr_t>(variances.data);
+  const auto from = reinterpret_cast<uintptr_t>(pairs.data), bytes = static_cast<uintptr_t>(pairs.type.bytes);
+  const auto row = static_cast<uintptr_t>(count) * bytes;
+  if (count == 0 || !means.on_device() || !variances.on_device() || means.device.type != variances.device.type ||
+      means.device.id != variances.device.id || second < first || second - first < row || (second - first) % bytes != 0)
+    return 0;
+  return from >= second + row || from + 2 * row <= first ? static_cast<int64_t>((second - first) / bytes) : 0;
 }
 
 }  // namespace
@@ -117,12 +125,15 @@ PyObject* moments(state& s, call& c, settings& set, const array& x, int parts) {
   if (status != LOCKSTEP_OK) return raise_status(s, status);
   set.context->warm = true;
   if (!after_call(s, c.op)) return nullptr;
+  const int64_t apart =
+      x.on_device() && wanted[0] && wanted[1] ? apart_in_one(each[0].dst, each[1].dst, *pairs.use, count) : 0;
+  if (apart != 0 && !take_device_parts(s, set, x, *pairs.use, 0, 2, count, each[0].dst, apart)) return nullptr;
   ref made[2];
   for (int i = 0; i < 2; ++i) {
     if (!wanted[i]) continue;
     char* const to = each[i].dst.data;
     if (x.on_device()) {
-      if (!take_device_part(s, c, set, x, *pairs.use, i, each[i].dst)) return nullptr;
+      if (apart == 0 && !take_device_parts(s, set, x, *pairs.use, i, 1, count, each[i].dst, count)) return nullptr;
     } else if (!root) {
       take_host_part(*pairs.use, c.type, i, count, to);
     } else if (c.type.bytes == 4) {

@@ -165,6 +165,15 @@ std::vector<std::string> list_sums(level depth) {
           for (const char* rest : {"columns/2x1001", "columns/9x700/ld703,709", "columns/16x515/special",
                                    "columns/5x70/wide/to_bf16", "columns/21x34001/ld34004,34003", "columns/99x33800"})
             add(rest);
+        // Columns and rows that are read 16 bytes at a time, and partial results of leaves that are joined in each way.
+        if (kind == "dot" || kind == "abs" || variance)
+          for (const char* rest : {"columns/300x72", "columns/700x40/ld48,56", "columns/2100x33/ld40,48/special",
+                                   "columns/4200x135/ld136,136"})
+            add(rest);
+        if (variance)
+          for (const char* rest : {"rows/60x264", "rows/60x270/ld272,1/special", "rows/55x1000",
+                                   "rows/150x2051/ld2056,1", "columns/2100x1100/ld1104,1"})
+            add(rest);
         if (dtype == "f64")
           for (const char* rest : {"full/5000/huge", "rows/20x300/tiny", "rows/9x3000/huge"}) add(rest);
         if (variance)
@@ -175,9 +184,10 @@ std::vector<std::string> list_sums(level depth) {
           for (const char* what : {"/equal", "/nearly"})
             for (const char* shape : {"full/999", "full/70001", "rows/70x33", "rows/9x999", "rows/5x3001",
                                       "columns/33x70", "columns/3000x7", "columns/9x700", "columns/70x34001",
-                                      "mixed/30x99", "mixed/9x5000", "full/5000/stride3,1"})
+                                      "columns/4100x8", "mixed/30x99", "mixed/9x5000", "full/5000/stride3,1"})
               add(std::string(shape) + what);
       }
+      if (depth == level::full && variance && dtype == "f32") add("full/8400003");
       if (depth == level::full)
         for (const char* rest : {"full/1000003", "full/3000001/stride1,2", "rows/20000x64", "rows/33x100001/shared",
                                  "lopsided/5000x300000"})

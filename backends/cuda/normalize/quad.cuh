@@ -37,6 +37,28 @@ __device__ __forceinline__ double value(const few<T, N>& q, int j) {
   return narrow_value(q, j);
 }
 
+// A finite element j by shifts, times a power of two, which unscaled makes up for in a product or a fused one:
+// conversions have a pipe of a quarter of the speed. The exponent has its own bias still, so that denormal numbers come
+// out right too.
+template <class T>
+constexpr double unscaled = std::is_same_v<T, half16> ? 0x1p1008 : 0x1p896;
+// bits: of 16-bit elements the upper half.
+template <class T>
+__device__ __forceinline__ double scaled_bits(uint32_t bits) {
+  static_assert(sizeof(T) <= 4);
+  constexpr bool half = std::is_same_v<T, half16>;
+  const auto high = static_cast<int32_t>(bits);
+  const uint32_t shifted = static_cast<uint32_t>(half ? high >> 6 : high >> 3) & (half ? 0x81FFFFFFu : 0x8FFFFFFFu);
+  return __hiloint2double(static_cast<int>(shifted), sizeof(T) == 2 ? 0 : static_cast<int>(bits << 29));
+}
+template <class T, int N>
+__device__ __forceinline__ double scaled_value(const few<T, N>& q, int j) {
+  if constexpr (sizeof(T) == 2)
+    return scaled_bits<T>(j % 2 == 0 ? q.word[j / 2] << 16 : q.word[j / 2] & 0xFFFF0000u);
+  else
+    return scaled_bits<T>(q.word[j]);
+}
+
 // The bits of element j, and q with them.
 template <class T, int N>
 __device__ __forceinline__ T element(const few<T, N>& q, int j) {

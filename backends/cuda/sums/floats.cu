@@ -6,7 +6,7 @@
 // Limit   memory reads; of 16-bit elements the conversions to double
 // Watch   elements of src and other belong together by their index in the sequence
 // Source  lib/bits/order.hpp
-#include "kernels.cuh"
+#include "ahead.cuh"
 #include "short_columns.cuh"
 
 namespace lockstep::cuda {
@@ -39,12 +39,10 @@ __device__ __forceinline__ bool all_finite(const quad<E> (&q)[R]) {
 }
 template <class E>
 __device__ __forceinline__ double finite_value(const quad<E>& q, int j) {
-  if constexpr (sizeof(E) != 2) return value(q, j);
-  constexpr bool half = std::is_same_v<E, half16>;
-  const auto high = static_cast<int32_t>(j % 2 == 0 ? q.word[j / 2] << 16 : q.word[j / 2] & 0xFFFF0000u);
-  // The exponent has its own bias still, which the factor makes up for: denormal numbers come out right too.
-  const auto bits = static_cast<uint32_t>(half ? high >> 6 : high >> 3) & (half ? 0x81FFFFFFu : 0x8FFFFFFFu);
-  return __dmul_rn(__hiloint2double(static_cast<int>(bits), 0), half ? 0x1p1008 : 0x1p896);
+  if constexpr (sizeof(E) != 2)
+    return value(q, j);
+  else
+    return __dmul_rn(scaled_value(q, j), unscaled<E>);
 }
 
 template <class E>
@@ -219,6 +217,22 @@ lockstep_status sum_floats(lockstep_queue& queue, const term_sums& d, void* work
     return are_short_columns<fold>(queue, d) ? launch_short_columns<fold>(queue, d)
                                              : launch_sums<fold, float_results>(queue, d, workspace);
   });
+}
+
+lockstep_status sum_floats_ahead(lockstep_queue& queue, const term_sums& d, void* workspace) {
+  const auto go = [&]<class E>(E) {
+    const int64_t leaves = order::leaves(d.length);
+    auto* const partials = static_cast<double*>(workspace);
+    const lockstep_status status = d.other != nullptr
+                                       ? launch_terms_of_columns<float_terms<E>, E, true>(queue, d, leaves, partials)
+                                       : launch_terms_of_columns<float_terms<E>, E, false>(queue, d, leaves, partials);
+    return status != LOCKSTEP_OK || leaves == 1 ? status : join_leaves<float_results>(queue, d, leaves, partials);
+  };
+  switch (d.dtype) {
+    case LOCKSTEP_F16: return go(half16{});
+    case LOCKSTEP_BF16: return go(bfloat16{});
+    default: return go(float{});
+  }
 }
 
 }  // namespace lockstep::cuda

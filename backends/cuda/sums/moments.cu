@@ -6,7 +6,7 @@
 // Watch   the formula does not commute: the left subtree comes first
 // Source  lib/bits/order_rows.hpp
 #include "../normalize/rows.cuh"
-#include "kernels.cuh"
+#include "moments_ahead.cuh"
 #include "short_columns.cuh"
 
 namespace lockstep::cuda {
@@ -219,6 +219,10 @@ lockstep_status sum_moments(lockstep_queue& queue, const term_sums& d, void* wor
     return are_short_columns<fold>(queue, d) ? launch_short_columns<fold>(queue, d)
                                              : launch_sums<fold, moment_results>(queue, d, workspace);
   });
+}
+
+lockstep_status sum_moments_ahead(lockstep_queue& queue, const term_sums& d, void* workspace) {
+  return by_float(d.dtype, [&]<class E>(E) { return launch_moments_ahead<moment_results, E>(queue, d, workspace); });
 }
 
 }  // namespace lockstep::cuda

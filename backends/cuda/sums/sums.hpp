@@ -102,6 +102,11 @@ inline size_t workspace_of_terms(const lockstep_queue& queue, const term_sums& d
   return tasks > 1 ? static_cast<size_t>(d.count * tasks) * sizeof(order::moments) : 0;
 }
 
+// Leaves of a chunk of a long sequence of moments. A block joins those of each, another block the chunks.
+constexpr int moments_chunk = 1024;
+inline int64_t chunks_of_moments(int64_t leaves) {
+  return leaves > 4 * moments_chunk ? (leaves + moments_chunk - 1) / moments_chunk : 0;
+}
 lockstep_status sum_floats(lockstep_queue& queue, const term_sums& d, void* workspace);
 lockstep_status sum_moments(lockstep_queue& queue, const term_sums& d, void* workspace);
 lockstep_status sum_exactly(lockstep_queue& queue, const term_sums& d, void* workspace);
