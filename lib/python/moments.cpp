@@ -94,7 +94,8 @@ int64_t apart_in_one(const array& means, const array& variances, const array& pa
   const auto from = reinterpret_cast<uintptr_t>(pairs.data), bytes = static_cast<uintptr_t>(pairs.type.bytes);
   const auto row = static_cast<uintptr_t>(count) * bytes;
   if (count == 0 || !means.on_device() || !variances.on_device() || means.device.type != variances.device.type ||
-      means.device.id != variances.device.id || second < first || second - first < row || (second - first) % bytes != 0)
+      means.device.id != variances.device.id || means.elsewhere != variances.elsewhere ||
+      means.producer != variances.producer || second < first || second - first < row || (second - first) % bytes != 0)
     return 0;
   return from >= second + row || from + 2 * row <= first ? static_cast<int64_t>((second - first) / bytes) : 0;
 }
