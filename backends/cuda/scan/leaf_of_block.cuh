@@ -20,13 +20,24 @@ struct told {
   double rows_before[order::rows], row_sums[order::rows];  // float sums: what stands before a row in the leaf
 };
 
+// Whether elements and results lie as leaf_in_units: exact kinds, which read quads only, gain nothing by it.
 template <class K>
+constexpr bool in_units = K::ordered && sizeof(typename K::element) == 8 && sizeof(typename K::result) == 8;
+// Rows of a leaf from `first` on, which a warp reads.
+template <class K>
+__device__ __forceinline__ auto rows_of_leaf(quad<typename K::element>* leaf, int first, int64_t n, int t) {
+  using E = typename K::element;
+  if constexpr (in_units<K>)
+    return leaf_in_units<E>{reinterpret_cast<uint4*>(leaf + 32 * first), staged_rows(n), t};
+  else
+    return staged_leaf<E>{leaf + 32 * first + (K::ordered ? place_in_row(t) : t), staged_rows(n)};
+}
+
+template <class K, class Rows>
 __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K>& at, const places<K>& mine,
-                                                   const staged_leaf<typename K::element>& x,
-                                                   const staged_leaf<typename K::element>& own,
-                                                   quad<typename K::element>* leaf, double* groups, told<K>& all,
-                                                   mailbox* boxes, mailbox* edges, const scanned& d, int64_t k,
-                                                   int64_t leaves, int t, int warp) {
+                                                   const Rows& x, const Rows& own, quad<typename K::element>* leaf,
+                                                   double* groups, told<K>& all, mailbox* boxes, mailbox* edges,
+                                                   const scanned& d, int64_t k, int64_t leaves, int t, int warp) {
   const int first = warp * rows_a_warp;
 #pragma unroll
   for (int r = 0; r < rows_a_warp; ++r) {
@@ -83,13 +94,12 @@ __device__ __forceinline__ void scan_leaf_in_order(const K& kind, const places<K
   const bool last = warp == 0 && reads_last(d, leaves, t);
   if (t < own.rows) groups[17 * (first + t) + 16] = __dadd_rn(all.before, all.rows_before[first + t]);
   __syncwarp();  // all read what stands before each row
-  write_staged_sums(kind, mine, leaf + 32 * first, own.rows, groups + 17 * first, entering, t);
+  write_staged_sums<in_units<K>>(kind, mine, leaf + 32 * first, own.rows, groups + 17 * first, entering, t);
   if (last) clear_boxes(d, t);
 }
 
-template <class K>
-__device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>& mine,
-                                                  const staged_leaf<typename K::element>& own, told<K>& all,
+template <class K, class Rows>
+__device__ __forceinline__ void scan_leaf_exactly(const K& kind, const places<K>& mine, const Rows& own, told<K>& all,
                                                   mailbox* boxes, const scanned& d, int64_t k, int64_t leaves, int t,
                                                   int warp) {
   using P = typename K::partial;
@@ -150,9 +160,8 @@ __global__ __launch_bounds__(block_warps * 32) void scan_blocks_of_leaf(const K 
   mine.src += int64_t{warp} * each * at.stride, mine.dst += int64_t{warp} * each * at.dst_stride;
   mailbox* const boxes = d.boxes + s * d.boxes_a_sequence * words_of<P>;
   auto* const leaf = reinterpret_cast<quad<E>*>(room);
-  quad<E>* const places_of_thread = leaf + (K::ordered ? place_in_row(t) : t);
-  const staged_leaf<E> x{places_of_thread, staged_rows(at.n)};
-  const staged_leaf<E> own{places_of_thread + 32 * rows_a_warp * warp, staged_rows(mine.n)};
+  const auto x = rows_of_leaf<K>(leaf, 0, at.n, t);
+  const auto own = rows_of_leaf<K>(leaf, rows_a_warp * warp, mine.n, t);
   follow_on();
   stage(own, mine.src, mine.n, t, mine.whole_src, mine.stride);
   __syncwarp();  // in place: all of a warp's rows are read before its first result is written

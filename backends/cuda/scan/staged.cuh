@@ -52,27 +52,105 @@ __device__ __forceinline__ double sums_of_groups(const K& kind, const staged_lea
   return sum[0];
 }
 
+// Where unit u of a row of 64 units of 16 bytes lies in it, for elements of 8 bytes: neither threads with neighbouring
+// quads nor threads with neighbouring groups of 8 meet in a bank.
+__device__ __forceinline__ int place_of_unit(int u) { return u ^ (u >> 3 & 3); }
+
+// As staged_leaf, of such rows, for thread t.
+template <class E>
+struct leaf_in_units {
+  uint4* at;
+  int rows, t;
+
+  __device__ __forceinline__ quad<E> get(int r) const {
+    const int first = place_of_unit(2 * t);
+    const uint4 a = at[64 * r + first], b = at[64 * r + (first ^ 1)];
+    return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  }
+};
+// As stage: whole lines by neighbouring threads, of elements that are not aligned to 16 bytes, too.
+template <class E>
+__device__ __forceinline__ void stage(const leaf_in_units<E>& leaf, const E* at, int n, int t, bool whole,
+                                      int64_t stride) {
+  const uint32_t room = stencil::address_of(leaf.at);
+  if (whole) {
+    const uint32_t to = room + static_cast<uint32_t>(16 * place_of_unit(t));
+#pragma unroll 4
+    for (int r = 0; r < leaf.rows; ++r)
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        stencil::copy_async<16>(to + static_cast<uint32_t>(16 * (64 * r + 32 * h)),
+                                at + min(2 * (64 * r + 32 * h + t), n - 2));
+  } else {
+    const uint32_t to = room + static_cast<uint32_t>(8 * (t % 2));
+#pragma unroll 2
+    for (int r = 0; r < leaf.rows; ++r)
+#pragma unroll
+      for (int q = 0; q < 4; ++q)
+        stencil::copy_async<8>(to + static_cast<uint32_t>(16 * (64 * r + place_of_unit(16 * q + t / 2))),
+                               at + min(128 * r + 32 * q + t, n - 1) * stride);
+  }
+  stencil::copies_end_group();
+  stencil::copies_wait_but<0>();
+}
+// Stores rows whose results lie as leaf_in_units has elements.
+template <class R>
+__device__ __forceinline__ void store_units(R* dst, const uint4* rows_at, int rows, int n, bool whole, int64_t stride,
+                                            int t) {
+  if (whole) {
+    const uint4* const mine = rows_at + place_of_unit(t);
+#pragma unroll 2
+    for (int r = 0; r < rows; ++r)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int i = 2 * (64 * r + 32 * h + t);
+        const uint4 x = mine[64 * r + 32 * h];
+        if (i < n)
+          asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(dst + i), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                       : "memory");
+      }
+    return;
+  }
+#pragma unroll 2
+  for (int r = 0; r < rows; ++r)
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+      const int i = 128 * r + 32 * q + t;
+      if (i < n) dst[i * stride] = reinterpret_cast<const R*>(rows_at + 64 * r + place_of_unit(16 * q + t / 2))[t % 2];
+    }
+}
+
 // Where quad q of a row lies in it: threads that read every second quad meet no other's bank.
 __device__ __forceinline__ int place_in_row(int q) { return q ^ (q >> 3 & 1); }
 
 // The results of a leaf of float sums, as write_sums. A thread has a group of 8, a half warp a row; groups[17 * row +
 // 16] stands before the row. leaf: its first quad. Results no larger than elements take their places, from which
 // threads with neighbouring quads store them.
-template <class K>
+template <bool units = false, class K>
 __device__ __forceinline__ void write_staged_sums(const K& kind, const places<K>& at, quad<typename K::element>* leaf,
                                                   int rows, const double* groups, double entering, int t) {
   using E = typename K::element;
   using R = typename K::result;
-  constexpr bool through_shared = sizeof(R) <= sizeof(E);
-  const int g = t % 16, first = place_in_row(2 * g), second = place_in_row(2 * g + 1);
+  constexpr bool through_shared = !units && sizeof(R) <= sizeof(E);
+  const int g = t % 16, turn = g >> 1 & 3, first = place_in_row(2 * g), second = place_in_row(2 * g + 1);
   double carried = entering;
 #pragma unroll 1
   for (int r = t / 16; r < rows; r += 2) {
     quad<E>* const row = leaf + 32 * r;
-    const quad<E> x[2] = {quad_in_shared(row + first), quad_in_shared(row + second)};
+    uint4* const unit = reinterpret_cast<uint4*>(row) + 4 * g;
     double y[8];
+    if constexpr (units) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) y[j] = value(x[j / 4], j % 4);
+      for (int i = 0; i < 4; ++i) {
+        const uint4 x = unit[i ^ turn];
+        y[2 * i] = __hiloint2double(static_cast<int>(x.y), static_cast<int>(x.x));
+        y[2 * i + 1] = __hiloint2double(static_cast<int>(x.w), static_cast<int>(x.z));
+      }
+    } else {
+      const quad<E> x[2] = {quad_in_shared(row + first), quad_in_shared(row + second)};
+#pragma unroll
+      for (int j = 0; j < 8; ++j) y[j] = value(x[j / 4], j % 4);
+    }
 #pragma unroll
     for (int d = 1; d < order::scan_group; d *= 2)
 #pragma unroll
@@ -92,13 +170,23 @@ __device__ __forceinline__ void write_staged_sums(const K& kind, const places<K>
       const double result = at.exclusive ? (j == 0 ? entered : y[(j + 7) % 8]) : y[j];
       set_element(out[j / 4], j % 4, kind.put(result, at.sequence));
     }
-    if constexpr (through_shared) {
+    if constexpr (units) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint32_t* const w = out[i / 2].word + 4 * (i % 2);
+        unit[i ^ turn] = make_uint4(w[0], w[1], w[2], w[3]);
+      }
+    } else if constexpr (through_shared) {
       put_in_shared(reinterpret_cast<quad<R>*>(row + first), out[0]);
       put_in_shared(reinterpret_cast<quad<R>*>(row + second), out[1]);
     } else {
       store_quad(at.dst, (r * 32 + 2 * g) * 4, at.n, at.whole_dst, out[0], at.dst_stride);
       store_quad(at.dst, (r * 32 + 2 * g + 1) * 4, at.n, at.whole_dst, out[1], at.dst_stride);
     }
+  }
+  if constexpr (units) {
+    __syncwarp();  // threads store what others have put
+    store_units(at.dst, reinterpret_cast<const uint4*>(leaf), rows, at.n, at.whole_dst, at.dst_stride, t);
   }
   if constexpr (through_shared) {
     __syncwarp();  // threads store what others have put
