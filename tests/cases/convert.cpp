@@ -89,6 +89,8 @@ std::vector<std::string> list_convert(level depth) {
                           "128x128/perm1,0/special",
                           "300x131/perm1,0/off1,3",
                           "5x64/perm1,0/pad3,1",
+                          "251x129/perm1,0/off0,1",
+                          "2x62x133/perm0,2,1/pad1,2/off1,3/special",
                           "1000x3/perm1,0",
                           "3x1000/perm1,0/off0,1",
                           "2x1200x7/perm0,2,1",

@@ -231,6 +231,7 @@ std::vector<std::string> list_normalize(level depth) {
                                "4x3000/wide",
                                "9x302/wide/to_f16",
                                "9x303/wide/to_bf16",
+                               "9x305/special/to_f16",
                                "9x304/wide/to_f32",
                                "40x33/ties",
                                "5x2100/zeros",
@@ -291,6 +292,9 @@ std::vector<std::string> list_normalize(level depth) {
                                    "20000x64/of_weight/of_bias/weight", "40000x9/of_weight/of_bias"})
             names.push_back("normalize/" + kind + "/" + dtype + "/" + rest);
       }
+      // More rows than a GPU has places for, if a thread has few elements.
+      if (depth == level::full && !backward && !exponential)
+        for (const char* rest : {"300x6144/weight/special", "500x2568/residual"}) add(rest);
       if (exponential) {
         for (const char* rest : {"3x700/by_third", "9x33/by_minus_7", "5x3000/by_2p9", "4x9001/by_third", "3x8192",
                                  "2x8193", "5x700/special/by_minus_7", "7x5/special/by_third", "9x130/finite/by_third",

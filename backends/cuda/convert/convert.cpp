@@ -122,24 +122,27 @@ lockstep_status run_runs(lockstep_queue& queue, const conversion& c) {
 lockstep_status run_tiles(lockstep_queue& queue, const conversion& c) {
   const int i = c.fastest_dst(), j = c.fastest_src();
   const axis &rows = c.at[i], &cols = c.at[j];
-  const int64_t tiles_i = (rows.count - 1) / (convert_row(c.to) / c.to) + 1;
-  const int64_t tiles_j = (cols.count - 1) / (convert_row(c.from) / c.from) + 1;
-  const int64_t matrices = c.elements() / rows.count / cols.count;
-  const int64_t group = std::min<int64_t>(tiles_i, tile_rows_of_a_band);
   convert_tiles plan{};
-  plan.walk = walk_of(c, i, j);
-  plan.rows = static_cast<uint32_t>(rows.count), plan.cols = static_cast<uint32_t>(cols.count);
-  plan.src_ld = static_cast<uint32_t>(rows.src), plan.dst_ld = static_cast<uint32_t>(cols.dst);
-  plan.tiles_i = static_cast<uint32_t>(tiles_i), plan.group = static_cast<uint32_t>(group);
-  plan.by_matrix = divider(tiles_i * tiles_j), plan.by_band = divider(group * tiles_j);
-  plan.by_group = divider(group);
-  plan.by_last_group = divider(tiles_i % group != 0 ? tiles_i % group : group);
   plan.whole_src = sources_aligned(c) && cols.count % 4 == 0;
   plan.whole_dst = aligned(c.dst, c.to) && rows.count % 4 == 0;
   for (int k = 0; k < c.rank; ++k) {
     plan.whole_src = plan.whole_src && (k == j || c.at[k].src % 4 == 0);
     plan.whole_dst = plan.whole_dst && (k == i || c.at[k].dst % 4 == 0);
   }
+  // Tiles that begin with a piece of dst overlap by one less an element.
+  const int64_t spare = plan.whole_dst ? 0 : convert_piece(c.to) / c.to, tall = convert_row(c.to) / c.to - spare;
+  const int64_t tiles_i = (rows.count + std::max<int64_t>(spare, 1) - 2) / tall + 1;
+  const int64_t tiles_j = (cols.count - 1) / (convert_row(c.from) / c.from) + 1;
+  const int64_t matrices = c.elements() / rows.count / cols.count;
+  const int64_t group = std::min<int64_t>(tiles_i, tile_rows_of_a_band);
+  plan.walk = walk_of(c, i, j);
+  plan.rows = static_cast<uint32_t>(rows.count), plan.cols = static_cast<uint32_t>(cols.count);
+  plan.src_ld = static_cast<uint32_t>(rows.src), plan.dst_ld = static_cast<uint32_t>(cols.dst);
+  plan.tall = static_cast<uint32_t>(tall);
+  plan.tiles_i = static_cast<uint32_t>(tiles_i), plan.group = static_cast<uint32_t>(group);
+  plan.by_matrix = divider(tiles_i * tiles_j), plan.by_band = divider(group * tiles_j);
+  plan.by_group = divider(group);
+  plan.by_last_group = divider(tiles_i % group != 0 ? tiles_i % group : group);
   plan.grid = static_cast<uint32_t>(matrices * tiles_i * tiles_j);
   convert_job job;
   job.tiles = &plan;

@@ -35,11 +35,14 @@ struct convert_walk {
 constexpr int convert_quad = 4;  // neighbouring elements that a thread moves at once
 // Bytes of a tile's rows, of src's and of dst's, by those of an element.
 constexpr int convert_row(int64_t bytes) { return bytes == 1 ? 128 : 256; }
+// Bytes of a row of dst that are written at once.
+constexpr int convert_piece(int64_t bytes) { return bytes < 4 ? convert_quad * static_cast<int>(bytes) : 16; }
 
 // src runs along j, dst along i; the axes are matrices.
 struct convert_tiles {
   convert_walk walk;
   uint32_t rows, cols, src_ld, dst_ld;  // dst's contiguous axis, src's
+  uint32_t tall;                        // rows of src from a tile to the next
   // Bands of so many tile rows are walked down, then across.
   uint32_t tiles_i, group;
   divider by_matrix, by_band, by_group, by_last_group;

@@ -3,7 +3,9 @@
 //
 // Idea    A thread takes 4 x 4 elements: a quad of each of four rows of src, converted, becomes a quad of each of four
 //         rows of dst by the choice of registers. A shared tile in dst's layout stands between, so that both sides are
-//         read and written by 256 bytes of a row, 8 to 32 bytes per thread.
+//         read and written by 256 bytes of a row, 8 to 32 bytes per thread. Where rows of dst begin anywhere, each lies
+//         in the tile as far from a piece of 4 to 16 bytes as it does in dst, and tiles overlap by a piece, so that
+//         only the ends of dst's rows are written by elements.
 // Moves   every element once in, once out.
 // Limit   DRAM; the ceiling is a copy of as many bytes.
 // Watch   The chunk of a tile's row is XORed with a mix of its number: lanes that store a quad have rows four apart,
@@ -22,7 +24,21 @@ struct tile_shape {
   static constexpr int row = convert_row(to), cols = convert_row(from) / from, rows = row / to;
   static constexpr int across = cols / convert_quad, down = rows / convert_quad;  // quads; also chunks of a row of dst
   static constexpr int units = across * down, threads = units < 256 ? units : 256, each = units / threads;
-  static constexpr int bytes = cols * row;
+  // Rows of dst that begin anywhere: the tile's begin with a whole piece each, so that only dst's ends have others.
+  static constexpr int piece = convert_piece(to), spare = piece / to, pieces = (row - piece) / piece;
+  static constexpr int pitch = row + piece;
+  static constexpr uint32_t by_pieces = (1u << 20) / pieces + 1;  // divides by them, of a tile's pieces, in 32 bits
+  static_assert(cols * pieces * (by_pieces * pieces - (1u << 20)) < 1u << 20 &&
+                cols * pieces * uint64_t{by_pieces} < uint64_t{1} << 32);
+  static constexpr int bytes(bool whole) { return cols * (whole ? row : pitch); }
+  // Where in shared memory column j is, in columns: those that neighbouring threads store to together share no bank
+  // where dst's rows begin at all places within a piece in turn.
+  static __device__ __forceinline__ uint32_t slot(uint32_t j) {
+    if constexpr (to == 1) return j;
+    if constexpr (to == 2) return (j & ~31u) | (j & 2) << 3 | (j >> 2 & 7) << 1 | (j & 1);
+    if constexpr (to == 4) return (j & ~31u) | (j & 3) << 3 | (j >> 2 & 7);
+    return (j & ~15u) | (j & 1) << 3 | (j >> 1 & 7);
+  }
   // Of chunk c of row j.
   static __device__ __forceinline__ int place(int j, int c) {
     constexpr int shift = to == 1 ? 3 : to == 2 ? 2 : 1;
@@ -34,7 +50,7 @@ struct tile_shape {
 template <class E, class R, class Map>
 __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const __grid_constant__ convert_tiles plan) {
   using shape = tile_shape<E, R>;
-  constexpr int threads = shape::threads, each = shape::each;
+  constexpr int threads = shape::threads, each = shape::each, to = shape::to, piece = shape::piece;
   extern __shared__ uint4 shared[];
   auto* const tile = reinterpret_cast<unsigned char*>(shared);
   uint32_t number = blockIdx.x;
@@ -42,12 +58,31 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
   const uint32_t band = plan.by_band.split(number);
   const bool last = (band + 1) * plan.group > plan.tiles_i;
   const uint32_t tile_j = (last ? plan.by_last_group : plan.by_group).split(number);
-  const uint32_t i0 = (band * plan.group + number) * shape::rows, j0 = tile_j * shape::cols;
+  const uint32_t j0 = tile_j * shape::cols;
+  // Where pieces of dst's rows begin anywhere, the first tile begins before src does.
+  const int i0 = static_cast<int>((band * plan.group + number) * plan.tall) - (plan.whole_dst ? 0 : shape::spare);
   const convert_place at = place_of(plan.walk, matrix);
-  const E* const src = static_cast<const E*>(plan.walk.src) + at.src + int64_t{i0} * plan.src_ld + j0;
-  R* const dst = static_cast<R*>(plan.walk.dst) + at.dst + int64_t{j0} * plan.dst_ld + i0;
-  const int rows_left = static_cast<int>(min(plan.rows - i0, static_cast<uint32_t>(shape::rows)));
+  const E* const src = settled(static_cast<const E*>(plan.walk.src) + at.src + j0);
+  R* const dst = settled(static_cast<R*>(plan.walk.dst) + at.dst + int64_t{j0} * plan.dst_ld);
+  const int rows = static_cast<int>(plan.rows), rows_left = min(rows - i0, shape::rows);
   const int cols_left = static_cast<int>(min(plan.cols - j0, static_cast<uint32_t>(shape::cols)));
+  // Elements from the beginning of a piece of dst to dst.
+  constexpr uint32_t within = shape::spare - 1;
+  const uint32_t ahead = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(dst) / to) & within;
+  // Where in shared memory row i0 of column j is.
+  const auto column_at = [&](int j) {
+    const uint32_t skew = (ahead + static_cast<uint32_t>(i0) + static_cast<uint32_t>(j) * plan.dst_ld) & within;
+    return settled(shape::slot(static_cast<uint32_t>(j)) * shape::pitch + skew * to);
+  };
+  // column: of j, plus so many bytes that chunk c begins there.
+  const auto put = [&](int j, int c, uint32_t column, const quad<R>& y) {
+    if (plan.whole_dst) {
+      store_whole(tile + shape::place(j, c), y);
+    } else {
+#pragma unroll
+      for (int k = 0; k < convert_quad; ++k) reinterpret_cast<R*>(tile + column)[k] = element(y, k);
+    }
+  };
 
   follow_on();
   if (plan.whole_src) {
@@ -58,10 +93,9 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
                 ui = unit / shape::across;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const int i = ui * 4 + v;
+        const auto i = static_cast<uint32_t>(i0 + ui * 4 + v);
         held[p][v] = {};
-        if (i < rows_left && uj * 4 < cols_left)
-          take_whole(held[p][v], src + static_cast<int64_t>(i) * plan.src_ld + uj * 4, plan.walk);
+        if (i < plan.rows && uj * 4 < cols_left) take_whole(held[p][v], src + (i * plan.src_ld + uj * 4), plan.walk);
       }
     }
 #pragma unroll
@@ -69,26 +103,54 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
       const int unit = static_cast<int>(threadIdx.x) + p * threads, uj = unit % shape::across,
                 ui = unit / shape::across;
 #pragma unroll
-      for (int v = 0; v < 4; ++v) store_whole(tile + shape::place(uj * 4 + v, ui), converted<R>(held[p], v, plan.walk));
-    }
-  } else {
-    taken<E, Map> held[each * 4];  // four rows of a column
-#pragma unroll
-    for (int p = 0; p < each * 4; ++p) {
-      const int item = static_cast<int>(threadIdx.x) + p * threads, j = item % shape::cols, ui = item / shape::cols;
-      held[p] = {};
-#pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const int i = ui * 4 + v;
-        if (i < rows_left && j < cols_left)
-          take_one(held[p], v, src + static_cast<int64_t>(i) * plan.src_ld + j, plan.walk);
+        const int j = uj * 4 + v;
+        const uint32_t column = plan.whole_dst ? 0 : column_at(j) + static_cast<uint32_t>(ui * convert_quad * to);
+        put(j, ui, column, converted<R>(held[p], v, plan.walk));
       }
     }
+  } else {
+    // Four rows of a column each; in place of rows that are not there the nearest ones come.
+    constexpr int apart = threads / shape::cols;
+    const int j = static_cast<int>(threadIdx.x) % shape::cols, first = static_cast<int>(threadIdx.x) / shape::cols;
+    const E* const from = settled(src + min(j, cols_left - 1));
+    const auto source = [&](int i) {
+      return from + static_cast<uint32_t>(min(max(i0 + i, 0), rows - 1)) * plan.src_ld;
+    };
+    taken<E, Map> held[each * 4];
+    if constexpr (sizeof(E) < 4 && !std::is_same_v<Map, mapped>) {
+      // A register each until all are on their way: elements that share one would wait for one another.
+      uint32_t bits[each * 4][convert_quad] = {};
 #pragma unroll
-    for (int p = 0; p < each * 4; ++p) {
-      const int item = static_cast<int>(threadIdx.x) + p * threads, j = item % shape::cols, ui = item / shape::cols;
-      store_whole(tile + shape::place(j, ui), mapped_quad<R>(held[p], plan.walk));
+      for (int p = 0; p < each * 4; ++p)
+        if (const int i = (first + p * apart) * convert_quad; i < rows_left)
+#pragma unroll
+          for (int v = 0; v < convert_quad; ++v)
+            bits[p][v] = *reinterpret_cast<const typename element_of<shape::from>::type*>(source(i + v));
+      asm volatile("" ::: "memory");
+#pragma unroll
+      for (int p = 0; p < each * 4; ++p) {
+        constexpr int each_word = 4 / shape::from;
+#pragma unroll
+        for (int k = 0; k < shape::from; ++k)
+          held[p].x.word[k] = each_word == 2 ? __byte_perm(bits[p][2 * k % 4], bits[p][(2 * k + 1) % 4], 0x5410)
+                                             : __byte_perm(__byte_perm(bits[p][0], bits[p][1], 0x0040),
+                                                           __byte_perm(bits[p][2], bits[p][3], 0x0040), 0x5410);
+      }
+    } else {
+#pragma unroll
+      for (int p = 0; p < each * 4; ++p) {
+        const int i = (first + p * apart) * convert_quad;
+        held[p] = {};
+        if (i < rows_left)
+#pragma unroll
+          for (int v = 0; v < convert_quad; ++v) take_one(held[p], v, source(i + v), plan.walk);
+      }
     }
+    const uint32_t column = column_at(j) + static_cast<uint32_t>(first * convert_quad * to);
+#pragma unroll
+    for (int p = 0; p < each * 4; ++p)
+      put(j, first + p * apart, column + p * apart * convert_quad * to, mapped_quad<R>(held[p], plan.walk));
   }
   __syncthreads();  // the tile is in place before any thread reads a row of dst
   if (plan.whole_dst) {
@@ -99,22 +161,30 @@ __global__ void __launch_bounds__(tile_shape<E, R>::threads) convert_tile(const 
       const int item = static_cast<int>(threadIdx.x) + p * threads, c = item % chunks, j = item / chunks;
       const int i = c * convert_quad / parts;
       if (j >= cols_left || i >= rows_left) continue;
-      R* const to = dst + static_cast<int64_t>(j) * plan.dst_ld + i;
-      const unsigned char* const from = tile + shape::place(j, c / parts) + c % parts * 16;
-      if constexpr (sizeof(R) == 1)
-        *reinterpret_cast<uint32_t*>(to) = *reinterpret_cast<const uint32_t*>(from);
-      else if constexpr (sizeof(R) == 2)
-        *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(from);
-      else
-        *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+      copy_piece<piece>(dst + (static_cast<uint32_t>(j) * plan.dst_ld + static_cast<uint32_t>(i0 + i)),
+                        tile + shape::place(j, c / parts) + c % parts * 16);
     }
   } else {
-#pragma unroll 4
-    for (int p = 0; p < each * 16; ++p) {
-      const int item = static_cast<int>(threadIdx.x) + p * threads, i = item % shape::rows, j = item / shape::rows;
-      if (j >= cols_left || i >= rows_left) continue;
-      const auto* const row = reinterpret_cast<const R*>(tile + shape::place(j, i / 4));
-      dst[static_cast<int64_t>(j) * plan.dst_ld + i] = row[i % 4];
+    // In elements from the beginning of the piece in which dst begins.
+    const uint32_t items = static_cast<uint32_t>(cols_left * shape::pieces);
+    const bool inside = i0 >= 0 && i0 + shape::rows <= rows;
+    R* const first = settled(dst - ahead);
+    constexpr int most = (shape::cols * shape::pieces - 1) / threads + 1;
+#pragma unroll
+    for (int p = 0; p < most; ++p) {
+      const uint32_t item = threadIdx.x + p * threads;
+      if (item >= items) continue;
+      const uint32_t j = item * shape::by_pieces >> 20, c = item - j * shape::pieces + 1, row = j * plan.dst_ld;
+      const uint32_t to_piece = ((ahead + static_cast<uint32_t>(i0) + row) & ~within) + c * shape::spare;
+      const unsigned char* const from = tile + shape::slot(j) * shape::pitch + c * piece;
+      const uint32_t i = to_piece - ahead - row;  // of the piece's first element; beyond all rows if it is negative
+      if (inside || (i < plan.rows && i + shape::spare <= plan.rows)) {
+        copy_piece<piece>(first + to_piece, from);
+      } else {
+#pragma unroll
+        for (uint32_t k = 0; k < shape::spare; ++k)
+          if (i + k < plan.rows) dst[row + (i + k)] = reinterpret_cast<const R*>(from)[k];
+      }
     }
   }
 }
@@ -298,7 +368,7 @@ lockstep_status launch_convert(lockstep_queue& queue, const convert_job& job) {
   if (job.tiles != nullptr) {
     using shape = tile_shape<E, R>;
     return launch_soon(queue, "convert_tile", convert_tile<E, R, Map>, dim3(job.tiles->grid), dim3(shape::threads),
-                       shape::bytes, *job.tiles);
+                       shape::bytes(job.tiles->whole_dst), *job.tiles);
   }
   if (job.narrow != nullptr) {
     const size_t bytes = (narrow_block + most_few * narrow_gap) * sizeof(R);

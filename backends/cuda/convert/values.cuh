@@ -31,21 +31,19 @@ template <class R>
 __device__ __forceinline__ quad<R> cast_quad(const float (&y)[4]) {
   quad<R> q{};
   if constexpr (sizeof(R) == 2) {
-    constexpr bool half = std::is_same_v<R, half16>;
-    constexpr uint16_t quiet = half ? order::nan_f16 : order::nan_bf16;
+    // A NaN becomes one with all bits set, of which the canonical one has some.
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
-      if constexpr (half) {
+      if constexpr (std::is_same_v<R, half16>) {
         const __half2 two = __floats2half2_rn(y[2 * k], y[2 * k + 1]);
         memcpy(&q.word[k], &two, 4);
+        q.word[k] &= ~(__hneu2_mask(two, two) & 0x10001u * (0x7FFF ^ order::nan_f16));
       } else {
         const __nv_bfloat162 two = __floats2bfloat162_rn(y[2 * k], y[2 * k + 1]);
         memcpy(&q.word[k], &two, 4);
+        q.word[k] &= ~(__hneu2_mask(two, two) & 0x10001u * (0x7FFF ^ order::nan_bf16));
       }
     }
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (y[j] != y[j]) set_element(q, j, R{quiet});
   } else {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -232,6 +230,24 @@ __device__ __forceinline__ void store_piece(R* at, const quad<R>& q, int k) {
     memcpy(&w, &q.word[k * static_cast<int>(sizeof(R)) / 4], sizeof w);
     *reinterpret_cast<words*>(at) = w;
   }
+}
+// Worked out once: else the compiler adds up its parts again for each use.
+__device__ __forceinline__ uint32_t settled(uint32_t x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+// The same for an address in global memory, which the compiler still knows it to be.
+template <class T>
+__device__ __forceinline__ T* settled(T* at) {
+  auto address = reinterpret_cast<uintptr_t>(__cvta_generic_to_global(at));
+  asm volatile("" : "+l"(address));
+  return static_cast<T*>(__cvta_global_to_generic(address));
+}
+// 4, 8 or 16 bytes from shared memory.
+template <int bytes>
+__device__ __forceinline__ void copy_piece(void* to, const void* from) {
+  using words = typename element_of<bytes>::type;
+  *static_cast<words*>(to) = *static_cast<const words*>(from);
 }
 struct convert_place {
   int64_t src, dst;  // elements

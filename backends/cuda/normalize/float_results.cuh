@@ -135,14 +135,13 @@ __device__ __forceinline__ bool only_zeros(const few<E, N>& x, const few<W, N>& 
   return sure;
 }
 
-// Four results before they are rounded.
+// Four results before they are rounded. Of a layer with an element that is not finite the scale is NaN.
 template <class E, class W, bool layer, bool weighed, bool biased>
 __device__ __forceinline__ void results_by_double(const quad<E>& x, const quad<W>& weight, const quad<W>& bias,
                                                   double mean, double scale, double (&y)[4]) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    y[j] = value(x, j);
-    if constexpr (layer) y[j] = __dsub_rn(y[j], mean);
+    y[j] = layer ? plus_finite(-mean, x, j) : value(x, j);
     y[j] = sizeof(E) == 8 ? __ddiv_rn(y[j], scale) : __dmul_rn(y[j], scale);
     if constexpr (biased)
       y[j] = __fma_rn(y[j], weighed ? value(weight, j) : 1.0, value(bias, j));

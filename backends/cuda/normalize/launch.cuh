@@ -15,7 +15,10 @@ namespace lockstep::cuda {
 template <class E, class P, bool same>
 lockstep_status launch_rows(lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
   if constexpr (same && sizeof(E) < 8) {
-    if (suits_vectors<E, P>(queue, call, d)) return launch_vectors<E, P>(queue, d);
+    const int of_thread = suits_vectors<E, P>(queue, call, d);
+    if (of_thread == vector_elements) return launch_vectors<E, P, vector_elements>(queue, d);
+    if constexpr (sizeof(E) == 2 && std::is_same_v<P, double>)
+      if (of_thread == more_elements) return launch_vectors<E, P, more_elements>(queue, d);
     if (suits_pairs<E, P>(queue, call, d)) return launch_pairs<E, P>(queue, d);
     if (suits_narrow<E, P>(d)) return launch_narrow<E, P>(queue, d);
   }

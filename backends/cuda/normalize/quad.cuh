@@ -59,6 +59,25 @@ __device__ __forceinline__ double scaled_value(const few<T, N>& q, int j) {
     return scaled_bits<T>(q.word[j]);
 }
 
+// acc + element j; anything where a float is not finite. 16-bit elements of a quad take more instructions by shifts.
+template <class T, int N>
+__device__ __forceinline__ double plus_finite(double acc, const few<T, N>& q, int j) {
+  if constexpr (sizeof(T) == 4)
+    return __fma_rn(scaled_value(q, j), unscaled<T>, acc);
+  else
+    return __dadd_rn(acc, value(q, j));
+}
+template <class T>
+__device__ __forceinline__ double plus_finite(double acc, T x) {
+  if constexpr (sizeof(T) == 8) {
+    return __dadd_rn(acc, x);
+  } else {
+    std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t> bits;
+    memcpy(&bits, &x, sizeof x);
+    return __fma_rn(scaled_bits<T>(uint32_t{bits} << (32 - 8 * sizeof x)), unscaled<T>, acc);
+  }
+}
+
 // The bits of element j, and q with them.
 template <class T, int N>
 __device__ __forceinline__ T element(const few<T, N>& q, int j) {

@@ -40,7 +40,7 @@ __device__ __forceinline__ void stage_h(const normalized_rows& d, int64_t row, i
   }
 }
 
-// A leaf's sum, in every thread: enter(acc, x) takes an element into its lane.
+// A leaf's sum, in every thread: enter(acc, q, j) takes element j of a quad into its lane.
 template <class E, class Enter>
 __device__ __forceinline__ double staged_sum(const staged_leaf<E>& h, int n, int t, const Enter& enter) {
   double lane[1][4] = {{-0.0, -0.0, -0.0, -0.0}}, sum[1];
@@ -49,14 +49,14 @@ __device__ __forceinline__ double staged_sum(const staged_leaf<E>& h, int n, int
   for (int r = 0; r < full; ++r) {
     const quad<E> q = h.get(r);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) lane[0][j] = enter(lane[0][j], value(q, j));
+    for (int j = 0; j < 4; ++j) lane[0][j] = enter(lane[0][j], q, j);
   }
   const int left = n - (full * 32 + t) * 4;
   if (left > 0) {
     const quad<E> q = h.get(full);
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      if (j < left) lane[0][j] = enter(lane[0][j], value(q, j));
+      if (j < left) lane[0][j] = enter(lane[0][j], q, j);
   }
   join_rows<4>(sum_fold{}, lane, sum, t, 32);
   return sum[0];
@@ -160,15 +160,19 @@ __device__ __forceinline__ void staged_rows_of(const normalized_rows& d, const i
 
   P total;
   if constexpr (layer) {
-    const double sum = staged_sum(h, n, t, [](double acc, double x) { return __dadd_rn(acc, x); });
+    [[maybe_unused]] float other = 0.0f;  // NaN where an element is not finite
+    double sum = staged_sum(h, n, t, [&](double acc, const quad<E>& q, int j) {
+      if constexpr (sizeof(E) == 4) other = __fmaf_rn(narrow_value(q, j), 0.0f, other);
+      return plus_finite(acc, q, j);
+    });
+    if constexpr (sizeof(E) == 4)
+      if (__any_sync(all_lanes, other != other)) sum = __longlong_as_double(static_cast<int64_t>(order::nan_f64));
     const double mean = __ddiv_rn(sum, static_cast<double>(n));
-    total = {static_cast<double>(n), sum,
-             staged_sum(h, n, t,
-                        [mean](double acc, double x) {
-                          const double off = __dsub_rn(x, mean);
-                          return __fma_rn(off, off, acc);
-                        }),
-             0.0};
+    const double squares = staged_sum(h, n, t, [mean](double acc, const quad<E>& q, int j) {
+      const double off = plus_finite(-mean, q, j);
+      return __fma_rn(off, off, acc);
+    });
+    total = {static_cast<double>(n), sum, squares, 0.0};
     if constexpr (sizeof(E) == 8)
       total.equal = equal_of(value(h.get(0), 0), mean, t, 32, [&](double x) {
         bool all = true;
@@ -180,7 +184,10 @@ __device__ __forceinline__ void staged_rows_of(const normalized_rows& d, const i
         return all;
       });
   } else {
-    total = staged_sum(h, n, t, [](double acc, double x) { return __fma_rn(x, x, acc); });
+    total = staged_sum(h, n, t, [](double acc, const quad<E>& q, int j) {
+      const double x = value(q, j);
+      return __fma_rn(x, x, acc);
+    });
   }
   if (warps_a_row > 1) {
     if (t == 0) values[leaf] = total;
@@ -212,8 +219,8 @@ __device__ __forceinline__ void staged_rows_of(const normalized_rows& d, const i
       if (order::needs_rescale(total, __longlong_as_double(static_cast<int64_t>(most)))) {
         const int e = order::rescale_exponent(most);
         const double down = scaled_sum::power_of_two(-e);
-        double sum = staged_sum(h, n, t, [down](double acc, double x) {
-          const double scaled = __dmul_rn(x, down);
+        double sum = staged_sum(h, n, t, [down](double acc, const quad<E>& q, int j) {
+          const double scaled = __dmul_rn(value(q, j), down);
           return __fma_rn(scaled, scaled, acc);
         });
         if (warps_a_row > 1) {

@@ -2,7 +2,8 @@
 //
 // Idea    Elements, weights and biases of a row are on their way at once, and a thread has few of them: loops that are
 //         unrolled are short, and a result follows the divisor at once. The elements go through shared memory to the
-//         threads that have their lanes. Few rows are spread over many SMs, a leaf each
+//         threads that have their lanes. Few rows are spread over many SMs, a leaf each; of more rows a thread has
+//         twice as many elements, so that all rows still run at once
 // Moves   every element once in and once out
 // Limit   latencies where rows are few, else memory
 // Watch   in place: barriers lie between the last load of a row and its first result
@@ -14,12 +15,17 @@
 
 namespace lockstep::cuda {
 
-constexpr int vector_leaves = 8;    // of a row
-constexpr int vector_elements = 8;  // of a thread
+constexpr int vector_leaves = 8;  // of a row
+// Elements of a thread. Twice as many, of 16 bits, where only then all blocks run at once.
+constexpr int vector_elements = 8, more_elements = 2 * vector_elements;
 
-// Threads of a block at most.
-template <class E, class P>
-constexpr int vector_threads = sizeof(E) == 4 && !std::is_same_v<P, double> ? 512 : 1024;
+// Threads of a block at most, and such blocks per SM at least, which bound the registers.
+template <class E, class P, int elements>
+constexpr int vector_threads = elements > vector_elements                     ? (std::is_same_v<P, double> ? 640 : 512)
+                               : sizeof(E) == 4 && !std::is_same_v<P, double> ? 512
+                                                                              : 1024;
+template <class P, int elements>
+constexpr int vector_blocks = elements > vector_elements ? 2 : 1;
 
 template <class T>
 using vector = few<T, 16 / sizeof(T)>;
@@ -157,10 +163,11 @@ __device__ __forceinline__ void write_vectors(E* at, int left, int step, const s
 // A grid has an x for each row and a y for each of the row's blocks, which are a cluster; a block has an x for each
 // thread of a leaf and a y for each of its leaves. P: double for squares, order::moments. Missing weights and biases as
 // in pairs.cuh.
-template <class E, class P>
-__global__ __launch_bounds__(vector_threads<E, P>, 1) void normalize_vectors(const normalized_rows d) {
+template <class E, class P, int of_thread>
+__global__ __launch_bounds__(vector_threads<E, P, of_thread>,
+                             vector_blocks<P, of_thread>) void normalize_vectors(const normalized_rows d) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
-  constexpr int N = 16 / sizeof(E), V = vector_elements / N;
+  constexpr int N = 16 / sizeof(E), V = of_thread / N;
   extern __shared__ uint4 room[];
   const int seat = static_cast<int>(threadIdx.y), s = static_cast<int>(threadIdx.x), t = s % 32;
   const int seats = static_cast<int>(blockDim.y), leaves = static_cast<int>(order::leaves(d.length));
@@ -312,13 +319,13 @@ struct vector_shape {
   unsigned blocks, seats, threads;  // of a row; leaves of a block; of a leaf
   size_t bytes;                     // of a block
 };
-template <class E, class P>
+template <class E, class P, int of_thread>
 vector_shape vector_shape_of(const lockstep_queue& queue, const normalized_rows& d) {
   const auto leaves = static_cast<int>(order::leaves(d.length)), lanes = static_cast<int>(order::lanes);
   const int64_t held = std::min(d.length, order::leaf);
-  const int threads = std::max(lanes, (static_cast<int>((held - 1) / vector_elements + 1) + 31) / 32 * 32);
+  const int threads = std::max(lanes, (static_cast<int>((held - 1) / of_thread + 1) + 31) / 32 * 32);
   // A leaf a block as long as all blocks have an SM of their own.
-  const int most = std::min(leaves, vector_threads<E, P> / threads);
+  const int most = std::min(leaves, vector_threads<E, P, of_thread> / threads);
   const auto blocks_of = [leaves](int seats) { return (leaves - 1) / seats + 1; };
   int seats = queue.facts->early ? 1 : most;
   while (seats < most && d.count * blocks_of(seats) > queue.facts->processors) ++seats;
@@ -327,32 +334,48 @@ vector_shape vector_shape_of(const lockstep_queue& queue, const normalized_rows&
           vector_head + static_cast<size_t>(seats) * leaf};
 }
 
+// Whether all blocks run at once: a second round would wait for the first one's latencies.
+template <class E, class P, int of_thread>
+bool vectors_run_at_once(const lockstep_queue& queue, const normalized_rows& d) {
+  const vector_shape shape = vector_shape_of<E, P, of_thread>(queue, d);
+  if (shape.blocks > 1 && !queue.facts->early) return false;
+  int resident = 0;
+  return resident_blocks(queue, normalize_vectors<E, P, of_thread>, static_cast<int>(shape.threads * shape.seats),
+                         shape.bytes, &resident) == LOCKSTEP_OK &&
+         d.count * shape.blocks <= resident * int64_t{queue.facts->processors};
+}
+
+// Elements of a thread, 0: others take the rows.
 template <class E, class P>
-bool suits_vectors(const lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
+int suits_vectors(const lockstep_queue& queue, const lockstep_call& call, const normalized_rows& d) {
   constexpr bool layer = !std::is_same_v<P, double>;
-  const int64_t leaves = order::leaves(d.length), most = vector_threads<E, P> * vector_elements / order::leaf;
+  const int64_t leaves = order::leaves(d.length);
   // Pairs are faster for layers of 16 bits that they have shorter code for.
   const int64_t shortest = layer && sizeof(E) == 2 ? order::leaf / 2 : order::lanes;
   if (d.result != call.normalize.dtype || d.f32_weight || d.length <= shortest ||
-      d.length % (16 / static_cast<int64_t>(sizeof(E))) != 0 || leaves > (queue.facts->early ? vector_leaves : most) ||
+      d.length % (16 / static_cast<int64_t>(sizeof(E))) != 0 || leaves > vector_leaves ||
       (!layer && d.bias != nullptr) || !aligned_vectors<E>(d.src, d.src_stride) ||
       !aligned_vectors<E>(d.residual, d.residual_stride) || !aligned_vectors<E>(d.dst, d.dst_stride) ||
       !aligned_vectors<E>(d.sum, d.sum_stride) || !aligned_vectors<E>(d.weight, 0) || !aligned_vectors<E>(d.bias, 0))
-    return false;
-  const int64_t processors = queue.facts->processors;
-  if (d.count * leaves * pair_threads > queue.facts->tuned.normalizations.pair_threads * processors) return false;
-  // All blocks at once: a second round would wait for the first one's latencies.
-  const vector_shape shape = vector_shape_of<E, P>(queue, d);
-  int resident = 0;
-  return resident_blocks(queue, normalize_vectors<E, P>, static_cast<int>(shape.threads * shape.seats), shape.bytes,
-                         &resident) == LOCKSTEP_OK &&
-         d.count * shape.blocks <= resident * processors;
+    return 0;
+  if (d.count * leaves * pair_threads <=
+          queue.facts->tuned.normalizations.pair_threads * int64_t{queue.facts->processors} &&
+      vectors_run_at_once<E, P, vector_elements>(queue, d))
+    return vector_elements;
+  // Shorter rows would have as many threads, one for each lane, and pairs are as fast as long as all of theirs run.
+  if constexpr (sizeof(E) == 2 && !layer) {
+    const int64_t pair_rows = queue.facts->tuned.normalizations.pair_threads / (leaves * pair_threads);
+    if (d.length > order::lanes * vector_elements && d.count > pair_rows * queue.facts->processors &&
+        vectors_run_at_once<E, P, more_elements>(queue, d))
+      return more_elements;
+  }
+  return 0;
 }
 
-template <class E, class P>
+template <class E, class P, int of_thread>
 lockstep_status launch_vectors(lockstep_queue& queue, const normalized_rows& d) {
-  const vector_shape shape = vector_shape_of<E, P>(queue, d);
-  const auto kernel = normalize_vectors<E, P>;
+  const vector_shape shape = vector_shape_of<E, P, of_thread>(queue, d);
+  const auto kernel = normalize_vectors<E, P, of_thread>;
   return launch_clusters(queue, "normalize_vectors", kernel, dim3(static_cast<unsigned>(d.count), shape.blocks),
                          dim3(shape.threads, shape.seats), shape.bytes, dim3(1, shape.blocks), d);
 }
