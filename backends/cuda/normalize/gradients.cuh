@@ -9,13 +9,15 @@
 //   gradient_totals   a column: the tree above its leaves
 //
 // Idea    A lane of a column's sum is 16 rows, 128 apart. Who has a lane's rows one after the other adds their terms in
-//         registers, so that rows are read once and only a sixteenth of the products is ever written
+//         registers, so that rows are read once and only a sixteenth of the products is ever written. gradient_lanes
+//         brings the next row to shared memory while it works on one
 // Moves   src and gradient once in, dst once out, rows of any length twice in; 8 bytes a column for 16 rows, out and in
 // Limit   memory; registers: 16 columns per thread, a double each for weight and bias
-// Watch   in place: all of a row is in registers before its first result is written
+// Watch   in place: all of a row is in registers or shared memory before its first result is written
 // Source  lib/bits/order.hpp, lockstep.h
 #pragma once
 
+#include "../stencil/async.cuh"
 #include "gradients.hpp"
 #include "rows.cuh"
 
@@ -228,123 +230,152 @@ constexpr int leaves_of_block = R < order::rows ? 1 : gradient_leaves_held<E>;
 // R: rows of lanes that a leaf has.
 template <class E, bool layer, int R>
 __global__ __launch_bounds__(leaves_of_block<E, R>* order::lanes,
-                             R < order::rows ? 4 : 1) void gradient_lanes(const gradient_rows d) {
+                             R < order::rows ? 4 : 1) void gradient_lanes(const gradient_rows d, const int stages) {
   constexpr int L = leaves_of_block<E, R>, Q = layer ? 3 : 2;
   using P = std::conditional_t<layer, order::moments, double>;
   __shared__ double room[Q][L][order::lanes], total[Q][L];
   [[maybe_unused]] __shared__ double sum[1][L], first_of_leaf[L];
   [[maybe_unused]] __shared__ bool differs[L];  // whether elements of F64 are not all the leaf's first (order_rows.hpp)
-  __shared__ kept_weight<E> weights[R][L * order::lanes];  // each thread reads its own again
   __shared__ gradient_row found;
+  extern __shared__ uint4 rows_and_weights[];
   const int leaf = threadIdx.x / order::lanes, leaves = blockDim.x / order::lanes;
-  const int64_t begin = int64_t{leaf} * order::leaf + threadIdx.x % order::lanes;   // this thread's first column
-  const int n = static_cast<int>(min(d.length - leaf * order::leaf, order::leaf));  // of its leaf
+  const int columns = leaves * R * order::lanes;
+  const int begin = leaf * static_cast<int>(order::leaf) + threadIdx.x % order::lanes;  // this thread's first column
+  const int n = static_cast<int>(min(d.length - leaf * order::leaf, order::leaf));      // of its leaf
   const int left = n - static_cast<int>(threadIdx.x % order::lanes);  // columns r * 128 below this are there
+  auto* const weights = reinterpret_cast<double*>(rows_and_weights);
+  double* const weight = weights + begin;
+  E* const staged = reinterpret_cast<E*>(weights + columns);
   const rows_of_lane rows(d.count, blockIdx.x);
+  // Of rows that are not whole quads each thread copies its own columns.
+  const auto bring = [&](int64_t row, E* to) {
+    const E* const src = static_cast<const E*>(d.src) + row * d.src_stride;
+    const E* const gradient = static_cast<const E*>(d.gradient) + row * d.gradient_stride;
+    if (d.whole_src && d.whole_gradient) {
+      constexpr int bytes = sizeof(E) == 2 ? 8 : 16, chunk = bytes / static_cast<int>(sizeof(E));
+#pragma unroll 4
+      for (int i = static_cast<int>(threadIdx.x) * chunk; i < static_cast<int>(d.length);
+           i += static_cast<int>(blockDim.x) * chunk) {
+        stencil::copy_async<bytes>(static_cast<uint32_t>(__cvta_generic_to_shared(to + i)), src + i);
+        stencil::copy_async<bytes>(static_cast<uint32_t>(__cvta_generic_to_shared(to + columns + i)), gradient + i);
+      }
+    } else {
+      constexpr int overlapped = sizeof(E) == 2 ? 8 : 1;  // loads; copies do without registers
+#pragma unroll overlapped
+      for (int r = 0; r < R; ++r) {
+        const int i = begin + min(r * order::lanes, left - 1);
+        E* const own = to + begin + r * order::lanes;
+        if constexpr (sizeof(E) == 2) {
+          own[0] = src[i], own[columns] = gradient[i];
+        } else {
+          stencil::copy_async<sizeof(E)>(static_cast<uint32_t>(__cvta_generic_to_shared(own)), src + i);
+          stencil::copy_async<sizeof(E)>(static_cast<uint32_t>(__cvta_generic_to_shared(own + columns)), gradient + i);
+        }
+      }
+    }
+    stencil::copies_end_group();
+  };
   follow_on();
-  E h[R], g[R];
+  if (stages > 1) bring(rows.row(0), staged);
   double of_weight[R], of_bias[R];
-  // In place of missing elements the last one comes again: for a load under a condition the compiler waits before it
-  // starts the next.
-  const auto at = [left](int r) { return min(r * order::lanes, left - 1); };
-  const auto load = [&](int r, int64_t row) {
-    h[r] = (static_cast<const E*>(d.src) + row * d.src_stride + begin)[at(r)];
-    g[r] = (static_cast<const E*>(d.gradient) + row * d.gradient_stride + begin)[at(r)];
-  };
-  const auto add_residual = [&](int64_t row) {
-    if (d.residual == nullptr) return;
-    const E* const residual = static_cast<const E*>(d.residual) + row * d.residual_stride + begin;
-#pragma unroll
-    for (int r = 0; r < R; ++r) h[r] = with_residual(h[r], residual[at(r)]);
-  };
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    weights[r][threadIdx.x] = weight_at<E>(d, begin + at(r));
+    weight[r * order::lanes] = weight_at<E>(d, begin + min(r * order::lanes, left - 1));
     of_weight[r] = of_bias[r] = -0.0;
-    load(r, rows.row(0));
   }
-  const auto sum_of_lane = [&](const auto& enter) {
-    double acc = -0.0;
+  // body(r) for the lane's columns.
+  const auto of_lane = [&](const auto& body) {
 #pragma unroll
     for (int r = 0; r < R; ++r)
-      if (r * order::lanes < left) acc = enter(acc, r);
-    return acc;
+      if (r * order::lanes < left) body(r);
   };
 #pragma unroll 1
   for (int k = 0; k < rows.count; ++k) {
     const int64_t row = rows.row(k);
-    add_residual(row);
+    E* const here = staged + (stages > 1 ? k % 2 * 2 * columns : 0);
+    if (stages == 1) {
+      __syncthreads();  // no thread works on the row before any longer
+      bring(row, here);
+    }
+    stencil::copies_wait_but<0>();
+    __syncthreads();  // the row is there, and no thread works on the one before any longer
+    if (stages > 1 && k + 1 < rows.count) bring(rows.row(k + 1), staged + (k + 1) % 2 * 2 * columns);
+    E* const h = here + begin;
+    const E* const g = h + columns;
+    if (d.residual != nullptr) {
+      const E* const residual = static_cast<const E*>(d.residual) + row * d.residual_stride + begin;
+#pragma unroll
+      for (int r = 0; r < R; ++r)
+        h[r * order::lanes] = with_residual(h[r * order::lanes], residual[min(r * order::lanes, left - 1)]);
+    }
     double lane[Q];
+#pragma unroll
+    for (double& acc : lane) acc = -0.0;
     double pivot = 0;
     if constexpr (layer) {
-      pivot = widened(h_at<E>(d, row, 0));  // before anybody writes it
+      // Before anybody writes it; thread 0 may be adding the residual.
+      pivot = widened(d.residual == nullptr ? here[0] : h_at<E>(d, row, 0));
       if (threadIdx.x % order::lanes == 0) first_of_leaf[leaf] = widened(h[0]), differs[leaf] = false;
-      const double one[1] = {sum_of_lane([&](double acc, int r) { return __dadd_rn(acc, widened(h[r])); })};
+      double one[1] = {-0.0};
+      of_lane([&](int r) { one[0] = __dadd_rn(one[0], widened(h[r * order::lanes])); });
       join_leaves(one, room, sum);
-      const double mean = __ddiv_rn(sum[0][leaf], static_cast<double>(n));
+      double mean = __ddiv_rn(sum[0][leaf], static_cast<double>(n));
+      // Then an element is not finite, and all results are NaN whatever comes of it below.
+      if (sizeof(E) < 8 && __dsub_rn(mean, mean) != 0)
+        mean = __longlong_as_double(static_cast<int64_t>(order::nan_f64));
       if constexpr (sizeof(E) == 8) {
         const double first = first_of_leaf[leaf];
         bool same = order::may_all_be(first, mean);
-#pragma unroll
-        for (int r = 0; r < R; ++r) same = same && (r * order::lanes >= left || h[r] == first);
+        of_lane([&](int r) { same = same && h[r * order::lanes] == first; });
         if (!same) differs[leaf] = true;
       }
-      lane[0] = sum_of_lane([&](double acc, int r) {
-        const double off = __dsub_rn(widened(h[r]), mean);
-        return __fma_rn(off, off, acc);
+      of_lane([&](int r) {
+        const E x = h[r * order::lanes];
+        const double off = plus_finite(-mean, x), u = __dmul_rn(widened(g[r * order::lanes]), weight[r * order::lanes]);
+        lane[0] = __fma_rn(off, off, lane[0]);
+        lane[1] = __dadd_rn(lane[1], u);
+        lane[2] = __fma_rn(u, plus_finite(-pivot, x), lane[2]);
       });
-      lane[1] = sum_of_lane(
-          [&](double acc, int r) { return __dadd_rn(acc, __dmul_rn(widened(g[r]), weights[r][threadIdx.x])); });
     } else {
-      lane[0] = sum_of_lane([&](double acc, int r) { return __fma_rn(widened(h[r]), widened(h[r]), acc); });
+      of_lane([&](int r) {
+        const double x = widened(h[r * order::lanes]);
+        lane[0] = __fma_rn(x, x, lane[0]);
+        lane[1] = __fma_rn(__dmul_rn(widened(g[r * order::lanes]), weight[r * order::lanes]), x, lane[1]);
+      });
     }
-    lane[Q - 1] = sum_of_lane([&](double acc, int r) {
-      const double x = widened(h[r]);
-      return __fma_rn(__dmul_rn(widened(g[r]), weights[r][threadIdx.x]), layer ? __dsub_rn(x, pivot) : x, acc);
-    });
     join_leaves(lane, room, total);
     if (threadIdx.x < 32) {
-      gradient_terms<P> terms[L];
-#pragma unroll
-      for (int m = 0; m < L; ++m) {
-        if constexpr (layer)
-          terms[m] = {{static_cast<double>(min(d.length - m * order::leaf, order::leaf)), sum[0][m], total[0][m],
-                       sizeof(E) == 8 && !differs[m] ? first_of_leaf[m] : 0.0},
-                      total[1][m],
-                      total[2][m]};
-        else
-          terms[m] = {total[0][m], 0, total[1][m]};
-      }
-      if (leaves > 1) terms[0] = joined(terms[0], terms[1]);
-      if constexpr (L > 2) {
-        if (leaves > 3) terms[2] = joined(terms[2], terms[3]);
-        if (leaves > 2) terms[0] = joined(terms[0], terms[2]);
-      }
-      const gradient_row mine = gradient_row_of(d, terms[0], pivot);
+      const int m = min(static_cast<int>(threadIdx.x), leaves - 1);
+      gradient_terms<P> terms;
+      if constexpr (layer)
+        terms = {{static_cast<double>(min(d.length - m * order::leaf, order::leaf)), sum[0][m], total[0][m],
+                  sizeof(E) == 8 && !differs[m] ? first_of_leaf[m] : 0.0},
+                 total[1][m],
+                 total[2][m]};
+      else
+        terms = {total[0][m], 0, total[1][m]};
+      terms = tree_of_warp(terms, leaves, static_cast<int>(threadIdx.x));
+      const gradient_row mine = gradient_row_of(d, terms, pivot);
       if (threadIdx.x == 0) found = mine;
     }
     __syncthreads();  // all threads read found
     const gradient_row f = found;
     E* const dst = static_cast<E*>(d.dst) + row * d.dst_stride + begin;
-    const int64_t next = rows.row(min(k + 1, rows.count - 1));
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-      const double x = widened(g[r]), normal = normalized(f, widened(h[r]));
-      if (r * order::lanes < left)
-        dst[r * order::lanes] = rounded_to<E>::of(gradient_of(f, normal, __dmul_rn(x, weights[r][threadIdx.x])));
+    of_lane([&](int r) {
+      const double x = widened(g[r * order::lanes]);
+      const double normal = layer ? __dmul_rn(plus_finite(-f.mean, h[r * order::lanes]), f.scale)
+                                  : normalized(f, widened(h[r * order::lanes]));
+      dst[r * order::lanes] = rounded_to<E>::of(gradient_of(f, normal, __dmul_rn(x, weight[r * order::lanes])));
       of_weight[r] = __fma_rn(x, normal, of_weight[r]);
       if constexpr (layer) of_bias[r] = __dadd_rn(of_bias[r], x);
-      load(r, next);  // it comes while the others' results are worked out
-    }
+    });
   }
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    if (r * order::lanes >= left) continue;
-    const int64_t to = blockIdx.x * d.length + begin + r * order::lanes;
-    if (d.of_weight != nullptr) d.of_weight[to] = of_weight[r];
+  const int64_t to = blockIdx.x * d.length + begin;
+  of_lane([&](int r) {
+    if (d.of_weight != nullptr) d.of_weight[to + r * order::lanes] = of_weight[r];
     if constexpr (layer)
-      if (d.of_bias != nullptr) d.of_bias[to] = of_bias[r];
-  }
+      if (d.of_bias != nullptr) d.of_bias[to + r * order::lanes] = of_bias[r];
+  });
 }
 
 // ---- rows of any length ---------------------------------------------------------------------

@@ -29,6 +29,21 @@ inline int64_t gradient_lanes_of(int64_t count) {
 // The longest rows that a block holds.
 inline int64_t held_gradients(lockstep_dtype dtype) { return order::leaf * (dtype == LOCKSTEP_F64 ? 2 : 4); }
 
+// Rows of lanes of a leaf: of short rows, and of others.
+constexpr int few_gradient_rows = 8;
+inline int64_t held_gradient_columns(int64_t length) {
+  const bool few = length <= few_gradient_rows * order::lanes;
+  return order::leaves(length) * order::lanes * (few ? few_gradient_rows : order::rows);
+}
+// What a block has in shared memory: the weights of its columns as doubles, and a row of src and of gradient, or two of
+// each, so that one comes while the other is worked on; and what its threads tell one another, at most told_bytes.
+constexpr size_t told_bytes = 16384;
+inline size_t held_gradient_bytes(int64_t length, size_t element_bytes, int stages) {
+  return static_cast<size_t>(held_gradient_columns(length)) *
+             (sizeof(double) + static_cast<size_t>(stages) * 2 * element_bytes) +
+         told_bytes;
+}
+
 // For each of weight and bias that is wanted: 8 bytes a lane and column, and 8 a leaf of rows and column; of rows that
 // no block holds a leaf's gradient_terms and a row's gradient_row besides.
 struct gradient_room {

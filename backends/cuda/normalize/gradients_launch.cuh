@@ -21,11 +21,17 @@ lockstep_status launch_gradient_rows(lockstep_queue& queue, const gradient_rows&
                        dim3(gradient_threads), 0, d, threads, lanes);
   }
   if (held) {
-    constexpr int few = 8;
-    const auto kernel =
-        d.length <= few * order::lanes ? gradient_lanes<E, layer, few> : gradient_lanes<E, layer, order::rows>;
+    const auto kernel = d.length <= few_gradient_rows * order::lanes ? gradient_lanes<E, layer, few_gradient_rows>
+                                                                     : gradient_lanes<E, layer, order::rows>;
+    const auto fit = static_cast<size_t>(queue.facts->shared_bytes);
+    const int stages = held_gradient_bytes(d.length, sizeof(E), 2) <= fit ? 2 : 1;
+    const size_t bytes = held_gradient_bytes(d.length, sizeof(E), stages) - told_bytes;
+    // What threads tell one another comes on top.
+    if (const lockstep_status status = allow_shared(queue, kernel, std::min(bytes + told_bytes, fit - told_bytes));
+        status != LOCKSTEP_OK)
+      return status;
     return launch_soon(queue, "gradient_lanes", kernel, dim3(static_cast<unsigned>(lanes)),
-                       dim3(static_cast<unsigned>(leaves * order::lanes)), 0, d);
+                       dim3(static_cast<unsigned>(leaves * order::lanes)), bytes, d, stages);
   }
   auto* const values = static_cast<gradient_terms<P>*>(room.values);
   auto* const found = static_cast<gradient_row*>(room.found);

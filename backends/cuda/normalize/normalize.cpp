@@ -122,6 +122,9 @@ const char* refuses_held(const lockstep_queue* queue, const lockstep_call* call)
   if (lib::kind_of(d.kind).backward) {
     if (d.length > held_gradients(d.dtype))
       return "takes rows of at most 8,192 elements (F64: 4,096) with their gradients";
+    if (held_gradient_bytes(d.length, static_cast<size_t>(dtype_bytes(d.dtype)), 1) >
+        static_cast<size_t>(queue->facts->shared_bytes))
+      return "a row and its gradient do not fit a block's shared memory";
     return d.kind == LOCKSTEP_NORMALIZE_RMS_BACKWARD && d.bias_gradient != nullptr && d.length > 512
                ? "a bias's gradient of RMS, which has none, has no registers"
                : nullptr;
