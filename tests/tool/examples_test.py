@@ -22,7 +22,7 @@ with tempfile.TemporaryDirectory() as folder:
     pixels = np.random.default_rng(3).integers(0, 256, (48, 64, 3)).astype("u1")
     np.save(os.path.join(folder, "pixels.npy"), pixels)
     subprocess.run([tool, "export", "pixels.npy", "-o", "photo.png"], cwd=folder, check=True)
-    for name, source in (("cpu.json", "readme-zen4-2-threads.json"), ("gpu.json", "readme-h200.json")):
+    for name, source in (("cpu.json", "readme-cascadelake-2-threads.json"), ("gpu.json", "readme-h200.json")):
         shutil.copy(os.path.join(results, source), os.path.join(folder, name))
     # A peer that has nothing to say about any case.
     peers = os.path.join(folder, "build/tools/peers")

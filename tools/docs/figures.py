@@ -2,6 +2,7 @@
 `tools/performance --release` writes) and what the tree's own results reach."""
 import html
 import json
+import re
 import statistics
 
 WORDS = {"en": {"head": ("release", "date", "commit", "cases", "median of limit", "ahead", "level", "behind", "time beside the one before"),
@@ -18,13 +19,18 @@ def chip_of(meta):
     return meta.get("cpu", {}).get("chip") or ("Zen 4" if "zen4" in detail else "")
 
 
+def short_name(name):
+    """A processor's name without its marks and its clock."""
+    return " ".join(re.sub(r"\((R|TM)\)|\bProcessor\b|@.*", " ", name).split())
+
+
 def point(data, one_limit):
     """What a results file says, in short: who measured when, and of each case its time, its part of the limit and the verdict beside peers."""
     one_limit(data["benchmarks"])
     rows = {r["name"]: [float(f"{r['median_ms']:.4g}"), round(r["fraction"], 3), r.get("verdict", "")]
             for r in data["benchmarks"] if r["source"] == "lockstep" and r.get("fraction")}
     meta = data["meta"]
-    name = ", ".join(d["name"] for d in meta["devices"].values()) + (f" ({chip_of(meta)})" if chip_of(meta) else "")
+    name = ", ".join(short_name(d["name"]) for d in meta["devices"].values()) + (f" ({chip_of(meta)})" if chip_of(meta) else "")
     threads = f", {meta['threads']} thread{'s' if meta['threads'] > 1 else ''}" if meta.get("threads") else ""
     return {"machine": name + threads, "date": meta["date"][:10], "commit": meta["commit"][:12], "rows": rows}
 
