@@ -8,9 +8,7 @@
 // Idea    A thread copies what it will hold next into slots of its own: it waits for no other thread, and memory is
 //         never idle while others add
 // Moves   every element once
-// Limit   memory reads: far beyond the L2 pieces of 64 bytes have two thirds of its speed, so that such arrays of F32
-// and
-//         F64 are left to columns.cuh
+// Limit   memory reads; far beyond the L2 pieces of 64 bytes have two thirds of its speed (ahead_yields)
 // Watch   a slot is written again as soon as its thread has read it
 // Source  lib/bits/order.hpp
 #pragma once
