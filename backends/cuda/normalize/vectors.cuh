@@ -11,6 +11,7 @@
 #pragma once
 
 #include "../kernel/cluster.cuh"
+#include "../kernel/resident.cuh"
 #include "pairs.cuh"
 
 namespace lockstep::cuda {
@@ -19,13 +20,15 @@ constexpr int vector_leaves = 8;  // of a row
 // Elements of a thread. Twice as many, of 16 bits, where only then all blocks run at once.
 constexpr int vector_elements = 8, more_elements = 2 * vector_elements;
 
-// Threads of a block at most, and such blocks per SM at least, which bound the registers.
+// Threads of a block at most, and such blocks per SM at least, where it holds as many threads; both bound the
+// registers.
 template <class E, class P, int elements>
 constexpr int vector_threads = elements > vector_elements                     ? (std::is_same_v<P, double> ? 640 : 512)
                                : sizeof(E) == 4 && !std::is_same_v<P, double> ? 512
                                                                               : 1024;
-template <class P, int elements>
-constexpr int vector_blocks = elements > vector_elements ? 2 : 1;
+template <class E, class P, int elements>
+constexpr int vector_blocks =
+    elements > vector_elements && 2 * vector_threads<E, P, elements> <= resident_threads ? 2 : 1;
 
 template <class T>
 using vector = few<T, 16 / sizeof(T)>;
@@ -165,7 +168,7 @@ __device__ __forceinline__ void write_vectors(E* at, int left, int step, const s
 // in pairs.cuh.
 template <class E, class P, int of_thread>
 __global__ __launch_bounds__(vector_threads<E, P, of_thread>,
-                             vector_blocks<P, of_thread>) void normalize_vectors(const normalized_rows d) {
+                             vector_blocks<E, P, of_thread>) void normalize_vectors(const normalized_rows d) {
   constexpr bool layer = std::is_same_v<P, order::moments>;
   constexpr int N = 16 / sizeof(E), V = of_thread / N;
   extern __shared__ uint4 room[];
