@@ -156,13 +156,13 @@ def test_no_copy_where_none_is_wanted():
     x = np.arange(120.0).reshape(4, 5, 6)
     odd = np.zeros(49, "u1")[1:].view("f8")
     for call in (lambda **k: ls.sum(x.T, axis=1, **k), lambda **k: ls.permute(x[:, ::2], (2, 0, 1), **k), lambda **k: ls.norm(x, axis=(0, 2), **k),
-                 lambda **k: ls.cumsum(x, axis=-1, **k), lambda **k: ls.rms_norm(x[1:], **k), lambda **k: ls.correlate1d(x, [1, 2, 1], **k),
+                 lambda **k: ls.cumsum(x, axis=-1, **k), lambda **k: ls.rms_norm(x[1:], **k), lambda **k: ls.rms_norm(x, 0, **k), lambda **k: ls.correlate1d(x, [1, 2, 1], **k),
                  lambda **k: ls.std(x, **k), lambda **k: ls.sum(x.astype("u1"), 0, **k)):
         want = call()
         for copy in (False, True, None):
             assert np.array_equal(call(copy=copy), want)
     for call in (lambda **k: ls.sum(x[::-1], **k), lambda **k: ls.matrix_transpose(np.broadcast_to(x[0], (2, 5, 6)), **k), lambda **k: ls.max(odd, **k),
-                 lambda **k: ls.l1_norm(x, 1, **k), lambda **k: ls.vdot(x, x[:, ::-1], **k), lambda **k: ls.rms_norm(x, 0, **k),
+                 lambda **k: ls.l1_norm(x, 1, **k), lambda **k: ls.vdot(x, x[:, ::-1], **k),
                  lambda **k: ls.rms_norm(x, residual=x[::-1], **k), lambda **k: ls.cumsum(x, axis=1, **k), lambda **k: ls.cumsum(np.ones(3, "i1"), **k),
                  lambda **k: ls.stencil(x.T, [1, 2, 1], axes=-1, **k), lambda **k: ls.shuffle(np.arange(256.0).reshape(8, 32)[:, ::2], "up", 1, **k), lambda **k: ls.mean(x, 1, **k),
                  lambda **k: ls.correlate1d(x, [1, 2, 1], 0, **k)):

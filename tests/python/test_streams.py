@@ -258,7 +258,7 @@ def test_sums_come_on_the_current_stream(stream):
 
 def test_pairs_are_taken_apart_on_the_device():
     x = ls.empty((3, 4), "float32", kind="device")
-    for call, more in ((lambda: ls.mean(x, 1), 1), (lambda: ls.var(x), 1), (lambda: ls.mean_var(x, 0), 2)):
+    for call, more in ((lambda: ls.mean(x, 1), 1), (lambda: ls.var(x), 1), (lambda: ls.mean_var(x, 0), 1)):
         launches = last("told_launches")
         with ls.record() as runs:
             call()
