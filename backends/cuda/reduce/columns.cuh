@@ -14,7 +14,7 @@
 //         it, 2 bytes in 64 columns 0.66, 2 and 3 columns 0.36 to 0.65 (H200)
 // Watch   The lanes' order is the sequence's, not memory's. Left alone ptxas spends loads
 //         in flight to save registers: column_blocks says what it may not.
-// Source  lib/bits/order.hpp; figures in tests/results/tries.md and cliffs-h200.md.
+// Source  lib/bits/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
 #include "runs.hpp"

@@ -16,7 +16,7 @@
 //         of 10 elements (H200)
 // Watch   A full list costs time only: the warp then folds the segment itself. The list's order, which
 //         atomics decide, says which block works on which segment, never what is added to what.
-// Source  lib/bits/order.hpp; figures in tests/results/tries.md and cliffs-h200.md.
+// Source  lib/bits/order.hpp; figures in tests/results/tries.md.
 #pragma once
 
 #include "subtree.cuh"
