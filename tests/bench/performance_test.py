@@ -207,7 +207,7 @@ class Performance(unittest.TestCase):
         text, _ = self.made({}, run([row("a"), row("a", 1.2, source="CUB"), row("a", 0.8, source="BLAS dot, float")]))
         self.assertIn("behind a peer that adds in float, where we add in double: a: 0.800 x BLAS dot, float", text)
         self.assertIn("- **[GPU](tests/results/README.md#gpu)**: 1 cases, median 0.90 of limit; 1 ahead, 0 level, 0 behind. Behind a peer that adds in float: "
-                      "`a` (0.800 x BLAS dot, float). **Older than the code**: all rows.", (self.root / "README.md").read_text())
+                      "`a` (0.800). **Older than the code**: all rows.", (self.root / "README.md").read_text())
 
     def test_rows_of_older_code_are_marked(self):
         now = performance.tree.fingerprint("cuda", "hopper", "reduce")
