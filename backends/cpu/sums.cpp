@@ -166,22 +166,37 @@ struct column_sums : pair_fold<float_chunks> {
       of_columns(src, ld, static_cast<const char*>(d.other) + at * q.bytes, d.other_element_stride, n, width, out);
   }
 };
-// Means and variances: few columns per thread, because a leaf of each is read twice.
-constexpr int64_t moments_block = 64;
+// Means and variances: a leaf of a block of columns is read twice. Of rows that lie far apart an L2 holds only a copy,
+// of 256 bytes of each.
+constexpr int64_t moments_row = 256;
 typedef order::tree<order::moments> moments_tree;
+struct moments_room {
+  int64_t block, joins, copy;  // columns; the values of their joins, and of the copy
+
+  moments_room(const lockstep_queue& queue, const sequences& q) {
+    const lockstep_reduce_desc& d = q.d;
+    constexpr int64_t value = sizeof(order::moments), a_line = 64 / value;
+    block = std::clamp<int64_t>(d.count / (2 * queue.threads) / 16 * 16, 16, moments_row / q.bytes);
+    joins = block * ((static_cast<int64_t>(sizeof(moments_tree)) - 1) / value + 1);
+    copy = (std::min(order::leaf, d.length) * block * q.bytes / value + a_line - 1) / a_line * a_line;
+  }
+  int64_t of_thread() const { return joins + copy; }
+};
 void moments_of_columns(const lockstep_queue& queue, const sequences& q, const moment_results& done) {
   const lockstep_reduce_desc& d = q.d;
   const auto kernel = summers(queue.kernels).moment_columns[d.dtype - LOCKSTEP_F16];
-  const int64_t block = std::clamp<int64_t>(d.count / (2 * queue.threads) / 16 * 16, 16, moments_block);
-  over_shares(queue, (d.count - 1) / block + 1, [&](int64_t t, int thread) {
-    const int64_t first = t * block, width = std::min(block, d.count - first);
-    auto* const joins = static_cast<moments_tree*>(q.workspace) + thread * moments_block;
+  const moments_room room(queue, q);
+  over_shares(queue, (d.count - 1) / room.block + 1, [&](int64_t t, int thread) {
+    const int64_t first = t * room.block, width = std::min(room.block, d.count - first);
+    auto* const values = static_cast<order::moments*>(q.workspace) + thread * room.of_thread();
+    auto* const joins = reinterpret_cast<moments_tree*>(values);
     for (int64_t k = 0; k < width; ++k) joins[k].count = 0;
     alignas(64) double sum[column_block], m2[column_block], equal[column_block] = {};
     for (int64_t at = 0; at < d.length && !interrupted(queue); at += order::leaf) {
       const int64_t n = std::min(order::leaf, d.length - at);
       const void* x = q.src + (first + at * d.element_stride) * q.bytes;
-      kernel(x, d.element_stride, n, width, sum, m2);
+      const bool spread = n * d.element_stride * q.bytes > queue.tuned->has.l2;
+      kernel(x, d.element_stride, n, width, spread ? values + room.joins : nullptr, sum, m2);
       if (d.dtype == LOCKSTEP_F64) equal_columns(x, d.element_stride, n, width, sum, equal);
       for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k], equal[k]});
     }
@@ -196,9 +211,7 @@ struct pair_columns : by_columns {
     return by_columns::refuses(q);
   }
   static int64_t values(const lockstep_queue& queue, const sequences& q) {
-    if (!of_moments(*q.pairs)) return by_columns::values(queue, q);
-    constexpr int64_t a_tree = (sizeof(moments_tree) - 1) / sizeof(order::moments) + 1;
-    return queue.threads * moments_block * a_tree;
+    return of_moments(*q.pairs) ? queue.threads * moments_room(queue, q).of_thread() : by_columns::values(queue, q);
   }
   template <class R, class To>
   static void run(const lockstep_queue& queue, const R& r, const sequences& q, void* workspace, const To& to) {

@@ -20,10 +20,10 @@ struct pair_kernels {
 };
 struct sums_kernels {
   // Leaves of `width` columns, at most column_block; rows are ld apart. sum and m2 as of the kernel `moments` of
-  // normalize_kernels.hpp.
+  // normalize_kernels.hpp; room: for a copy of n * width elements, if they lie far apart, else null.
   void (*columns[4][sums_kinds])(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n, int64_t width,
                                  double* out);
-  void (*moment_columns[4])(const void* x, int64_t ld, int64_t n, int64_t width, double* sum, double* m2);
+  void (*moment_columns[4])(const void* x, int64_t ld, int64_t n, int64_t width, void* room, double* sum, double* m2);
   // At most exact_chunk elements; by dtype less I32.
   wide (*exact[9][sums_kinds])(const void* x, const void* y, int64_t n);
   // Adds the terms of words to both sums of a digest; key: of the first (lib/bits/digest.hpp).

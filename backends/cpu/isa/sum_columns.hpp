@@ -9,11 +9,11 @@
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
-// A matrix whose rows are ld elements apart.
+// A matrix whose rows are ld elements apart, those of a lane `apart`.
 template <class E>
 struct matrix {
   const typename E::type* at;
-  int64_t ld;
+  int64_t ld, apart = lanes * ld;
 };
 
 // Lane l of columns [c, c + width): elements l, l + 128, ... of each enter by enter(acc, x, y, column).
@@ -26,7 +26,7 @@ inline void lane_of_columns(const matrix<E>& x, const matrix<E>& y, int64_t n, i
     vd acc[together];
     for (int k = 0; k < together; ++k) acc[k] = splat(-0.0);
     const typename E::type *p = x.at + l * x.ld + c, *q = y.at + l * y.ld + c;
-    for (int64_t r = l; r < n; r += lanes, p += lanes * x.ld, q += lanes * y.ld)
+    for (int64_t r = l; r < n; r += lanes, p += x.apart, q += y.apart)
       for (int k = 0; k < together; ++k) acc[k] = enter(acc[k], E::load(p + k * W), E::load(q + k * W), c + k * W);
     memcpy(out + c, acc, sizeof acc);
   }
@@ -34,7 +34,7 @@ inline void lane_of_columns(const matrix<E>& x, const matrix<E>& y, int64_t n, i
     vd acc = splat(-0.0);
     const int64_t m = width - c < W ? width - c : W;
     const typename E::type *p = x.at + l * x.ld + c, *q = y.at + l * y.ld + c;
-    for (int64_t r = l; r < n; r += lanes, p += lanes * x.ld, q += lanes * y.ld)
+    for (int64_t r = l; r < n; r += lanes, p += x.apart, q += y.apart)
       acc = m == W ? enter(acc, E::load(p), E::load(q), c) : enter(acc, load_few<E>(p, m), load_few<E>(q, m), c);
     memcpy(out + c, &acc, sizeof acc);
   }

@@ -25,9 +25,25 @@ void columns(const void* x, int64_t x_ld, const void* y, int64_t y_ld, int64_t n
       matrix<E>{static_cast<elements>(x), x_ld}, matrix<E>{static_cast<elements>(y), y_ld}, n, width,
       [](vd acc, vd a, vd b, int64_t) { return Enter{}(acc, a, b); }, out);
 }
+// A leaf of columns, copied so that each lane's rows follow each other: where they lie, powers of two apart, they would
+// evict each other from the L2 before they are read again.
 template <class E>
-void moment_columns(const void* x, int64_t ld, int64_t n, int64_t width, double* sum, double* m2) {
-  const matrix<E> m{static_cast<const typename E::type*>(x), ld};
+matrix<E> by_lanes(const matrix<E>& x, int64_t n, int64_t width, void* room) {
+  constexpr int64_t ahead = 16;  // rows
+  const int64_t depth = (n - 1) / lanes + 1, bytes = width * static_cast<int64_t>(sizeof(typename E::type));
+  auto* const to = static_cast<typename E::type*>(room);
+  for (int64_t r = 0; r < n; ++r) {
+    const typename E::type* const row = x.at + r * x.ld;
+    if (r + ahead < n)
+      for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(reinterpret_cast<const char*>(row + ahead * x.ld) + b);
+    memcpy(to + (r % lanes * depth + r / lanes) * width, row, static_cast<size_t>(bytes));
+  }
+  return {to, depth * width, width};
+}
+template <class E>
+void moment_columns(const void* x, int64_t ld, int64_t n, int64_t width, void* room, double* sum, double* m2) {
+  const matrix<E> here{static_cast<const typename E::type*>(x), ld};
+  const matrix<E> m = room == nullptr || are_few_columns(n, width) ? here : by_lanes(here, n, width, room);
   leaf_of_columns<E>(
       m, m, n, width, [](vd acc, vd a, vd, int64_t) { return acc + a; }, sum);
   alignas(64) double mean[column_block + W];  // a vector beyond the last column is read, and not used
