@@ -12,6 +12,7 @@ its kernel starts (lib/call, lib/choose, the queue of a device) is no part of it
 nor a build, and a changed comment or another chip's number leaves it as it is.
 """
 import argparse
+import collections
 import functools
 import hashlib
 import pathlib
@@ -28,6 +29,8 @@ ROWS = {"cuda": {"default": (), "ampere": ("ampere",), "hopper": ("ampere", "hop
 # Headers of the CPU backend whose functions stand in files of other names, which include them and have no table of rows.
 DECLARES = ("backends/cpu/tiles.hpp", "backends/cpu/normalize_rows.hpp")
 TABLE = re.compile(r"^const lockstep_table (\w+)_table = ", re.M)
+# The tables of kernels that a header of the CPU backend declares.
+KERNELS = re.compile(r"^LOCKSTEP_(?:ISA|HALVES)_TABLES\([\w:]+, (\w+)\)", re.M)
 # What every operation shares with the way of a call, and no kernel is compiled from.
 OUTSIDE = re.compile(r"lib/(?!bits/)|backends/cuda/(device/|backend\.cpp|ops\.hpp|row_for\.hpp|tuning\.)|backends/cpu/(isa\.hpp|ops\.hpp|backend\.cpp|host\.cpp|measure|quota|queue|isa/limits|tuning\.|ref/)")
 
@@ -65,7 +68,7 @@ class Tree:
                     break
 
     def implementing(self, name):
-        """The sources of what a header declares: on CUDA all of its folder, on the CPU the file of its name and the kernels that include it."""
+        """The sources of what a header declares: on CUDA all of its folder, on the CPU the file of its name."""
         if not name.endswith(".hpp"):
             return
         folder = name.rpartition("/")[0]
@@ -76,18 +79,14 @@ class Tree:
                 yield name[:-3] + "cpp"
             if name in DECLARES:
                 yield from (n for n in self.of_folder[folder] if n.endswith(".cpp") and name in self.included(n) and not TABLE.search(self.texts[n]))
-            if name.endswith(("_kernels.hpp", "/tiny_rows.hpp")):
-                yield from (n for n in self.of_folder.get("backends/cpu/isa", ()) if n.endswith(".cpp") and name in self.reached(n))
 
-    @functools.lru_cache(maxsize=None)
-    def reached(self, name):
-        """All that a file includes, and what that includes."""
-        found, waiting = set(), [name]
-        while waiting:
-            new = set(self.included(waiting.pop())) - found
-            found |= new
-            waiting += new
-        return found
+    def kernels(self, names):
+        """The sources of the tables of kernels that headers of the CPU backend declare and files name."""
+        named = collections.Counter(token for name in names for token in set(self.tokens(name)))
+        for name in names:
+            for table in KERNELS.findall(self.texts[name]):
+                if named[table] > 1 or self.tokens(name).count(table) > 1:
+                    yield from (n for n in self.of_folder["backends/cpu/isa"] if n.endswith(".cpp") and f"{table}_table" in self.tokens(n))
 
     @functools.lru_cache(maxsize=None)
     def files(self, backend, op):
@@ -104,6 +103,8 @@ class Tree:
             if name not in found and not OUTSIDE.match(name):
                 found.add(name)
                 waiting += [*self.included(name), *self.implementing(name)]
+            if not waiting:
+                waiting = [n for n in self.kernels(found) if n not in found and not OUTSIDE.match(n)]
         return sorted(found)
 
     def tuning(self, backend, row, used):
