@@ -2,6 +2,7 @@
 """probe_test.py LOCKSTEP - lockstep probe as its users meet it, on the CPU's rows."""
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,9 @@ class Probe(unittest.TestCase):
     def test_every_row_is_measured_and_right(self):
         self.assertEqual(self.ran.returncode, 0, self.ran.stderr)
         rows = {row["id"]: row for row in self.report["rows"]}
-        self.assertEqual(sorted(rows), [f"H{i}" for i in range(1, 9)] if os.uname().machine == "x86_64" else sorted(rows))
+        # (Of aliasing, H6, nothing is predicted for Intel's processors.)
+        intel = "GenuineIntel" in pathlib.Path("/proc/cpuinfo").read_text()
+        self.assertEqual(sorted(rows), [f"H{i}" for i in range(1, 9) if i != 6 or not intel] if os.uname().machine == "x86_64" else sorted(rows))
         for row in rows.values():
             self.assertIn(row["verdict"], VERDICTS, row["id"])
             self.assertTrue(row["taught"] and row["lesson"] and row["counterpart"], row["id"])
@@ -74,8 +77,8 @@ class Probe(unittest.TestCase):
             self.assertEqual(again["readings"], self.report["readings"])
             self.assertEqual(again["meta"]["commit"], self.report["meta"]["commit"])
             self.assertTrue(again["meta"]["judged"] and os.path.getsize(page) > 10000)
-            one = json.loads(run("--from", data, "--row", "H6", "--json", "-").stdout)
-            self.assertEqual([row["id"] for row in one["rows"]], ["H6"])
+            one = json.loads(run("--from", data, "--row", "H2", "--json", "-").stdout)
+            self.assertEqual([row["id"] for row in one["rows"]], ["H2"])
             with open(data, "w") as f:
                 f.write('{"meta": {}}')
             for path, code, text in ((data, 2, "holds no readings"), (os.path.join(folder, "none"), 1, "No such file")):
