@@ -69,10 +69,11 @@ uint64_t mix(uint64_t x) {  // SplitMix64's finaliser
   return x ^ (x >> 31);
 }
 
-test_case parse(const std::string& name) {
+test_case parse(const std::string& name, bool bare) {
   tokens in(name);
   test_case c;
   c.name = name;
+  c.bare = bare;
   const std::string op = in.next();
   c.seed = static_cast<uint64_t>(in.number("seed", 1));
   if (const auto off = in.numbers("off", 0, most_shift); !off.empty()) {

@@ -82,7 +82,8 @@ struct test_case {
   uint64_t seed = 1;
   int64_t src_shift = 0, dst_shift = 0;  // elements off a 64-byte boundary (or off a guard page)
   bool in_place = false;
-  std::string cell;  // the cell of the matrix that it stands for (matrix.cpp)
+  bool bare = false;  // not to be run: a byte stands for each array beside src, whose elements would take time to draw
+  std::string cell;   // the cell of the matrix that it stands for (matrix.cpp)
   // Of a group (group.cpp): its calls, and where the arrays of each begin in src and dst, in bytes. Else empty.
   std::vector<test_case> members;
   std::vector<size_t> src_at, dst_at;
@@ -90,10 +91,10 @@ struct test_case {
 
 enum class level { quick, full };
 
-// Throws std::invalid_argument with the token that does not fit.
-test_case parse(const std::string& name);
+// Throws std::invalid_argument with the token that does not fit. bare: see there.
+test_case parse(const std::string& name, bool bare = false);
 // A case, or a group of calls of one (group.cpp), as benches time them.
-test_case parse_timed(const std::string& name);
+test_case parse_timed(const std::string& name, bool bare = false);
 // The names of an op's cases. seed goes into every name.
 std::vector<std::string> list(lockstep_op op, level depth, uint64_t seed);
 

@@ -27,8 +27,8 @@ void append(view& all, std::vector<size_t>& begins, const view& one) {
 }
 }  // namespace
 
-test_case parse_timed(const std::string& name) {
-  if (name.rfind("group/", 0) != 0) return parse(name);
+test_case parse_timed(const std::string& name, bool bare) {
+  if (name.rfind("group/", 0) != 0) return parse(name, bare);
   tokens in(name);
   (void)in.next();
   const std::string count = in.next();
@@ -40,7 +40,7 @@ test_case parse_timed(const std::string& name) {
   if (count.size() > 7 || members < 1 || members > most_members || begin >= name.size())
     in.refuse("say how many calls, 1 to " + std::to_string(most_members) + ", of which case");
   const std::string each = name.substr(begin);
-  const test_case first = parse(each);
+  const test_case first = parse(each, bare);
   if (first.in_place || !first.offsets.empty() || !first.weight.empty() || !first.bias.empty() ||
       !first.residual.empty() || !first.other.empty() || first.src_shift != 0 || first.dst_shift != 0)
     in.refuse("a group's calls have no arrays but src and dst, at no offset");
@@ -49,7 +49,7 @@ test_case parse_timed(const std::string& name) {
   all.cell = "group " + first.cell;
   all.src.axis(0, 1), all.dst.axis(0, 1);
   for (int64_t k = 0; k < members; ++k) {
-    all.members.push_back(varied ? parse(shorter(each, in, static_cast<uint64_t>(k))) : first);
+    all.members.push_back(varied ? parse(shorter(each, in, static_cast<uint64_t>(k)), bare) : first);
     append(all.src, all.src_at, all.members.back().src);
     append(all.dst, all.dst_at, all.members.back().dst);
   }

@@ -92,8 +92,8 @@ void parse_map(tokens& in, test_case& c) {
   if (times) {
     test_case second;  // laid out as src
     second.dtype = c.dtype, second.what = c.what, second.seed = mix(c.seed + 4), second.src = c.src;
-    c.other.resize(c.src.span_bytes());
-    if (!c.other.empty()) fill_src(second, c.other.data());
+    c.other.resize(c.bare ? 1 : c.src.span_bytes());
+    if (!c.other.empty() && !c.bare) fill_src(second, c.other.data());
   }
   c.cell = "map " + word + " " + dtype_name(as.dtype) + " " + dtype_name(as.result) +
            (times           ? " times"

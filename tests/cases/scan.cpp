@@ -13,6 +13,7 @@ constexpr const char* layouts[] = {"full", "rows", "columns", "even", "mixed", "
 constexpr const char* results[] = {"to_f32", "to_f64"};
 
 std::vector<unsigned char> draw_prefix(const test_case& c) {
+  if (c.bare) return {0};
   test_case other;
   other.dtype = c.dtype;
   other.what = c.what == fill::over || c.what == fill::under || c.what == fill::cross ? fill::small : c.what;
@@ -75,7 +76,7 @@ void parse_scan(tokens& in, test_case& c) {
     d.first = behind;
     if (in.times(d.count, behind) > 1 << 24) in.too_large();
     c.prefix = draw_prefix(c);
-    c.before = state_of_prefix(c);
+    if (!c.bare) c.before = state_of_prefix(c);
   }
   c.cell = std::string("scan ") + reductions[reduction] + " " + dtypes[dtype] + " " +
            (layout > 2 ? "segments" : layouts[layout]) + " " +

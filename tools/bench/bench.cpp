@@ -44,7 +44,7 @@ void choose_variant(bench::options& run) {
   if (name.empty()) return;
   if (!run.variants.empty()) refuse("--variant and --variants both choose what is timed; give one of them");
   std::vector<lockstep_op> ops;
-  for (const std::string& one : run.cases) ops.push_back(cases::parse_timed(one).op);
+  for (const std::string& one : run.cases) ops.push_back(cases::parse_timed(one, true).op);
   for (int op = 0; op < LOCKSTEP_OP_COUNT && run.cases.empty(); ++op) ops.push_back(static_cast<lockstep_op>(op));
   if (name != "auto") require_variant(name, run.backends, ops);
   run.variants = name == "auto" ? name : "^" + name + "$";

@@ -95,7 +95,7 @@ std::string family_of(const std::string& name) {
 }
 
 double operations_of(const std::string& name) {
-  const cases::test_case t = cases::parse_timed(name);
+  const cases::test_case t = cases::parse_timed(name, true);
   const auto elements = static_cast<double>(t.src.elements());
   if (t.op == LOCKSTEP_SQUARE_SUM) return 2 * elements;  // a product and a sum
   if (t.op != LOCKSTEP_STENCIL) return elements;         // an addition or comparison; or the move
