@@ -91,7 +91,7 @@ struct test_case {
 
 enum class level { quick, full };
 
-// Throws std::invalid_argument with the token that does not fit. bare: see there.
+// Throws std::invalid_argument with the token that does not fit. bare: as test_case says.
 test_case parse(const std::string& name, bool bare = false);
 // A case, or a group of calls of one (group.cpp), as benches time them.
 test_case parse_timed(const std::string& name, bool bare = false);

@@ -9,7 +9,7 @@
 namespace lockstep::cpu::LOCKSTEP_ISA {
 namespace {
 
-// A matrix whose rows are ld elements apart, those of a lane `apart`.
+// ld: elements from a row to the next; apart: to the next row of the same lane.
 template <class E>
 struct matrix {
   const typename E::type* at;
