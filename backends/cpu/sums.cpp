@@ -171,14 +171,16 @@ struct column_sums : pair_fold<float_chunks> {
 constexpr int64_t moments_row = 256;
 typedef order::tree<order::moments> moments_tree;
 struct moments_room {
-  int64_t block, joins, copy;  // columns; the values of their joins, and of the copy
+  int64_t block, joins, copy;  // columns; the values of their joins, and of the copy, 0 if rows lie close together
 
   moments_room(const lockstep_queue& queue, const sequences& q) {
     const lockstep_reduce_desc& d = q.d;
     constexpr int64_t value = sizeof(order::moments), a_line = 64 / value;
     block = std::clamp<int64_t>(d.count / (2 * queue.threads) / 16 * 16, 16, moments_row / q.bytes);
     joins = block * ((static_cast<int64_t>(sizeof(moments_tree)) - 1) / value + 1);
-    copy = (std::min(order::leaf, d.length) * block * q.bytes / value + a_line - 1) / a_line * a_line;
+    const int64_t rows = std::min(order::leaf, d.length);
+    const bool apart = rows * d.element_stride * q.bytes > queue.tuned->has.l2;
+    copy = apart ? (rows * block * q.bytes / value + a_line - 1) / a_line * a_line : 0;
   }
   int64_t of_thread() const { return joins + copy; }
 };
@@ -195,8 +197,7 @@ void moments_of_columns(const lockstep_queue& queue, const sequences& q, const m
     for (int64_t at = 0; at < d.length && !interrupted(queue); at += order::leaf) {
       const int64_t n = std::min(order::leaf, d.length - at);
       const void* x = q.src + (first + at * d.element_stride) * q.bytes;
-      const bool spread = n * d.element_stride * q.bytes > queue.tuned->has.l2;
-      kernel(x, d.element_stride, n, width, spread ? values + room.joins : nullptr, sum, m2);
+      kernel(x, d.element_stride, n, width, room.copy > 0 ? values + room.joins : nullptr, sum, m2);
       if (d.dtype == LOCKSTEP_F64) equal_columns(x, d.element_stride, n, width, sum, equal);
       for (int64_t k = 0; k < width; ++k) joins[k].push({static_cast<double>(n), sum[k], m2[k], equal[k]});
     }
