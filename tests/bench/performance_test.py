@@ -240,6 +240,27 @@ class Performance(unittest.TestCase):
         self.assertIn("Behind: `reduce/20` (0.500 x CUB).", text)
         self.assertIn("- Other machines: [CPU, 1 thread](tests/results/README.md#cpu-1-thread).", text)
 
+    def test_each_chip_has_its_files_and_reasons(self):
+        goals = {"a": 0.95, "b to b": {"ms": 5, "file": "host-{chip}.json"}}
+        self.write("targets.json", {"cuda": goals, "shown": {"large cuda": [["a", 0.99]]}})
+        self.write("reasons.json", {"large cuda": {"too few registers": ["a"]}})
+        self.write("readme-large.json", run([row("a")], devices={"cuda": {"name": "Large", "detail": "sm_90"}}))
+        self.write("host-large.json", run([row("b", 4.0)]))
+        self.write("readme-small.json", run([row("a"), row("c")], date="2026-02-02", devices={"cuda": {"name": "Small", "detail": "sm_90"}}))
+        said = io.StringIO()
+        with redirect_stdout(said):
+            self.assertEqual(performance.main(["--summary"], self.root), 0)
+            self.assertEqual(performance.main([], self.root), 0)
+        large, small = said.getvalue().split("Small")
+        self.assertIn("1 of 2 targets met; ", large)
+        self.assertIn("(too few registers)", large)
+        self.assertIn("a: 0.900 of the 0.99 that a prototype showed", large)
+        self.assertIn("0 of 2 targets met (1 not measured)", small)
+        self.assertNotIn("registers", small)
+        self.assertNotIn("of the 0.99", small)
+        # The README shows the machine that most targets were measured on, though the other is the newer one.
+        self.assertIn("- Other machines: [Small]", (self.root / "README.md").read_text())
+
     def test_releases_are_points_over_time(self):
         self.made({}, run([row("transpose/1"), row("reduce/1", 4.0)]))
         with redirect_stdout(io.StringIO()):
