@@ -23,7 +23,8 @@ home = pathlib.Path(__file__).resolve().parent.parent
 TOKEN = re.compile(r"""//[^\n]* | /\*.*?\*/ | (?P<text>R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)" | "(?:\\.|[^"\\\n])*") | (?P<token>'(?:\\.|[^'\\\n])+'
     | (?:[0-9]|\.[0-9])(?:[eEpP][+-]|'(?=\w)|[\w.])* | \w+ | [^\s\w])""", re.X | re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-OPS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", "group")
+GROUPED = ("square_sum", "transpose", "normalize")  # operations that can be called in groups, as group/square_sum
+OPS = ("transpose", "permute", "square_sum", "reduce", "stencil", "shuffle", "normalize", "scan", "sums", "reduce_axes", "convert", *(f"group/{op}" for op in GROUPED))
 # Rows of tuning.cpp: those whose numbers a chip's row has, and the set of kernels that is compiled for it, if one is.
 ROWS = {"cuda": {"default": (), "ampere": ("ampere",), "hopper": ("ampere", "hopper")}, "cpu": {"default": ("baseline", "avx2", "avx512"), "zen4": ("zen4", "avx512_halves", "avx512")}}
 # Headers of the CPU backend whose functions stand in files of other names, which include them and have no table of rows.
@@ -90,17 +91,19 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def files(self, backend, op):
-        """The files that an operation's kernels are compiled from."""
+        """The files that an operation's kernels are compiled from; of a group those of its table and of its operation."""
+        op, _, grouped = op.partition("/")
+        others = tuple(f"backends/cuda/group/{other}." for other in GROUPED if grouped not in ("", other))
         waiting = [n for n in self.texts if n.startswith(f"backends/{backend}/") and op in TABLE.findall(self.texts[n])]
         if backend == "cuda":  # the folder of the table of rows
             folders = {n.rpartition("/")[0] for n in waiting} or {f"backends/cuda/{op}"}
             waiting = [n for folder in folders for n in self.of_folder.get(folder, ())]
         elif op == "group":  # by the kernels of single calls
-            waiting = ["backends/cpu/group.cpp", *(n for one in ("square_sum", "transpose", "normalize") for n in self.files(backend, one))]
+            waiting = ["backends/cpu/group.cpp", *self.files(backend, grouped)]
         found = set()
         while waiting:
             name = waiting.pop()
-            if name not in found and not OUTSIDE.match(name):
+            if name not in found and not OUTSIDE.match(name) and not name.startswith(others):
                 found.add(name)
                 waiting += [*self.included(name), *self.implementing(name)]
             if not waiting:

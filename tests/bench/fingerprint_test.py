@@ -55,6 +55,15 @@ class Fingerprints(unittest.TestCase):
         self.assertEqual(found, {("cuda", row, "shuffle") for row in fingerprint.ROWS["cuda"]})
         self.assertEqual(backends(changed("lib/bits/order.hpp", "namespace", "inline namespace")), {"cpu", "cuda"})
 
+    def test_a_group_is_of_its_own_operation(self):
+        found = changed("backends/cuda/group/normalize.cu", "namespace", "inline namespace")
+        self.assertEqual(found, {("cuda", row, "group/normalize") for row in fingerprint.ROWS["cuda"]})
+        found = changed("backends/cuda/group/table.cu", "namespace", "inline namespace")
+        self.assertEqual(found, {("cuda", row, f"group/{op}") for row in fingerprint.ROWS["cuda"] for op in fingerprint.GROUPED})
+        found = changed("backends/cpu/isa/normalize.cpp", "namespace", "inline namespace")
+        self.assertIn(("cpu", "default", "group/normalize"), found)
+        self.assertNotIn(("cpu", "default", "group/square_sum"), found)
+
     def test_a_number_of_the_tuning_changes_what_reads_it(self):
         found = changed("backends/cuda/tuning.hpp", "shuffle_threads = 128", "shuffle_threads = 256")
         self.assertEqual(found, {("cuda", row, "shuffle") for row in fingerprint.ROWS["cuda"]})
@@ -99,13 +108,13 @@ class Fingerprints(unittest.TestCase):
 
     @unittest.skipIf(program is None, "no program given")
     def test_bench_writes_them(self):
-        done = subprocess.run([program, "bench", "--backend", "cpu", "--case", "shuffle/b4/xor/w32/op1/n16384", "--case", "square_sum/ssq/f32/full/4096",
+        done = subprocess.run([program, "bench", "--backend", "cpu", "--case", "shuffle/b4/xor/w32/op1/n16384", "--case", "group/2/square_sum/norm2/f32/full/4096",
                                "--json", "-", "--seconds", "0.01"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         run = json.loads(done.stdout)
         tree, ours = fingerprint.Tree(texts), [r for r in run["benchmarks"] if r["source"] == "lockstep"]
         chip = fingerprint.row_of("cpu", run["meta"]["devices"]["cpu"]["detail"])
-        self.assertEqual([r["fingerprint"] for r in ours], [tree.fingerprint("cpu", chip, r["op"]) for r in ours])
+        self.assertEqual([r["fingerprint"] for r in ours], [tree.fingerprint("cpu", chip, op) for op in ("shuffle", "group/square_sum")])
         self.assertEqual(len(ours), 2)
 
 

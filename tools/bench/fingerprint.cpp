@@ -21,9 +21,9 @@ std::string tuning_row(const std::string& backend, const std::string& detail) {
 std::string fingerprint_of(const std::string& backend, const std::string& detail, const std::string& op,
                            const std::string& name) {
   const std::string kind = backend.substr(0, backend.find(':')), row = tuning_row(kind, detail);
+  const std::string of = (name.starts_with("group/") ? "group/" : "") + op;
   for (const made_of& one : fingerprints)
-    if (kind == one.backend && row == one.row && (name.starts_with("group/") ? "group" : op) == one.op)
-      return one.fingerprint;
+    if (kind == one.backend && row == one.row && of == one.op) return one.fingerprint;
   return "";
 }
 

@@ -97,6 +97,8 @@ report measure(const settings& s) {
       if (!done) missing.push_back(format_text("{}: {}", needed, why));
     }
     row out = judged(k, all.all);
+    if (out.lines.empty() && missing.empty())
+      missing.emplace_back("nothing is predicted for this processor; --json has what was measured");
     for (const std::string& why : missing) all.missing.push_back(format_text("{} {}: {}", k.id, k.title, why));
     if (!out.lines.empty()) all.rows.push_back(std::move(out));
   }
@@ -114,7 +116,7 @@ int run(const settings& s) {
   if (!piped) print_table(all);
   if (!s.json.empty()) write_file(s.json, json_text(all));
   if (!s.html.empty()) write_html(all, s.html);
-  bool wrong = all.rows.empty();
+  bool wrong = all.all.all().empty();
   for (const row& r : all.rows) wrong = wrong || r.said() == verdict::wrong;
   return wrong ? 1 : 0;
 }

@@ -328,7 +328,7 @@ std::vector<kind> host_kinds() {
           {"H3", "E8", "cpu", "Misaligned loads, across lines and pages", {"H3", "host"}, h3},
           {"H4", "E10", "cpu", "The TLB: pages of 4 KiB and huge ones", {"H4"}, h4},
           {"H5", "E7", "cpu", "Streaming stores", {"H5", "host"}, h5},
-          {"H6", "E3", "cpu", "Addresses 4 KiB apart", {"H6"}, h6},
+          {"H6", "E3", "cpu", "Addresses 4 KiB apart", {"H6", "host"}, h6},
           {"H7", "E12", "cpu", "False sharing", {"H7"}, h7},
           {"H8", "E13", "cpu", "Bandwidth by threads", {"H8", "host"}, h8}};
 }
