@@ -11,20 +11,20 @@
 namespace lockstep::cases {
 namespace {
 
-using wide = long double;
-static_assert(std::numeric_limits<wide>::digits >= 64, "the oracle needs more digits than a double has");
-constexpr wide infinity = std::numeric_limits<wide>::infinity();
+using extended = long double;
+static_assert(std::numeric_limits<extended>::digits >= 64, "the oracle needs more digits than a double has");
+constexpr extended infinity = std::numeric_limits<extended>::infinity();
 
 // The value to 60 bits and more. trace: the exact one is this far above (1) or below (-1) a value that has no more
 // digits, by less than they show.
 struct value {
-  wide y;
+  extended y;
   int trace = 0;
 };
-value value_of(int function, wide x) {
+value value_of(int function, extended x) {
   const int sign = x > 0 ? 1 : x < 0 ? -1 : 0;
   const bool little = std::fabs(x) < 0x1p-30L;
-  const auto unit = [&](wide y, bool far) {  // x / 2 near 0, x far out
+  const auto unit = [&](extended y, bool far) {  // x / 2 near 0, x far out
     if (x == -infinity) return value{-0.0L};
     if (far && x != infinity) return value{x, -1};
     return little && x != 0 ? value{x / 2, 1} : value{y};
@@ -41,9 +41,9 @@ value value_of(int function, wide x) {
     case LOCKSTEP_MAP_SIGMOID:
       return std::fabs(x) < 0x1p-14L ? value{0.5L + x / 4, -sign} : value{1 / (1 + std::exp(-x))};
     case LOCKSTEP_MAP_SILU: return unit(x / (1 + std::exp(-x)), x > 30);
-    case LOCKSTEP_MAP_GELU: return unit(x * std::erfc(-x / std::numbers::sqrt2_v<wide>) / 2, x > 8);
+    case LOCKSTEP_MAP_GELU: return unit(x * std::erfc(-x / std::numbers::sqrt2_v<extended>) / 2, x > 8);
     case LOCKSTEP_MAP_GELU_TANH: {
-      const wide u = std::sqrt(8 / std::numbers::pi_v<wide>) * (x + 44715 * x * x * x / 1000000);
+      const extended u = std::sqrt(8 / std::numbers::pi_v<extended>) * (x + 44715 * x * x * x / 1000000);
       return unit(x / (1 + std::exp(-u)), x > 6);
     }
     case LOCKSTEP_MAP_ERF: return {std::erf(x)};
@@ -57,7 +57,7 @@ value value_of(int function, wide x) {
 double to_odd(value v) {
   if (!std::isfinite(v.y)) return static_cast<double>(v.y);
   auto near = static_cast<double>(v.y);
-  const wide rest = v.y - near;
+  const extended rest = v.y - near;
   const int missing = rest > 0 ? 1 : rest < 0 ? -1 : v.trace;
   if (missing == 0 || std::isinf(near)) return near;
   uint64_t bits = 0;
@@ -156,7 +156,7 @@ void oracle_map(const test_case& c, const unsigned char* src, unsigned char* dst
       // Of these the program's double is known, and may lie beside a value that the product would make a middle.
       if (c.map.function >= LOCKSTEP_MAP_SQRT && c.map.function <= LOCKSTEP_MAP_RECIPROCAL)
         v.y = static_cast<double>(v.y);
-      const wide by = float_element(c.dtype, c.other.data(), from);
+      const extended by = float_element(c.dtype, c.other.data(), from);
       v.y *= by;
       if (by < 0) v.trace = -v.trace;
       if (by == 0) v.trace = 0;

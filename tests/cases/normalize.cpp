@@ -17,7 +17,7 @@ constexpr const char* kinds[] = {"l2",        "rms",    "layer",        "softmax
                                  "logsumexp", "picked", "rms_backward", "layer_backward"};
 constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64"};
 constexpr const char* results[] = {"", "to_f16", "to_bf16", "to_f32", "to_f64"};
-constexpr const char* layouts[] = {"even", "mixed", "nonempty", "lopsided"};
+constexpr const char* segment_layouts[] = {"even", "mixed", "nonempty", "lopsided"};
 constexpr const char* scales[] = {"by_1", "by_third", "by_minus_7", "by_2p9"};
 constexpr double scale_of[] = {1, 1 / 3.0, -0.7, 512};
 
@@ -93,7 +93,7 @@ void parse_normalize(tokens& in, test_case& c) {
   if (backward && bias) in.refuse("gradients do not depend on a bias");
   const int scale = exponential ? in.one_of(scales) : 0;
   if (exponential && (weight || bias)) in.refuse("this kind has no weight and no bias");
-  const int layout = exponential ? in.one_of(layouts) : -1;
+  const int layout = exponential ? in.one_of(segment_layouts) : -1;
   const int64_t first_element = in.number("first", 0);
   const auto ld = in.numbers("ld", 0);
   const bool given = in.flag("given");

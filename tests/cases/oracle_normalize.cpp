@@ -71,7 +71,7 @@ void store_element(int dtype, unsigned char* p, int64_t i, double y) { type_of(d
 
 namespace {
 
-using row = std::vector<double>;
+using doubles = std::vector<double>;
 
 double of_lanes(std::array<double, 128> lane) {
   for (size_t half = 64; half > 0; half /= 2)
@@ -79,7 +79,7 @@ double of_lanes(std::array<double, 128> lane) {
   return lane[0];
 }
 template <class Enter>
-double of_leaf(const row& x, size_t begin, const Enter& enter) {
+double of_leaf(const doubles& x, size_t begin, const Enter& enter) {
   std::array<double, 128> lane;
   lane.fill(-0.0);
   for (size_t i = begin; i < std::min(x.size(), begin + 2048); ++i) {
@@ -92,7 +92,7 @@ double of_leaf(const row& x, size_t begin, const Enter& enter) {
 struct piece {
   double count, sum, squares;
 };
-piece pieces(const row& x, bool about_the_mean) {
+piece pieces(const doubles& x, bool about_the_mean) {
   std::vector<piece> level;
   for (size_t begin = 0; begin < x.size(); begin += 2048) {
     piece p{static_cast<double>(std::min<size_t>(2048, x.size() - begin)), 0, 0};
@@ -118,7 +118,7 @@ piece pieces(const row& x, bool about_the_mean) {
   return level[0];
 }
 
-double norm(row x, bool f64) {
+double norm(doubles x, bool f64) {
   double most = 0;
   bool finite = true;
   for (const double v : x) most = std::max(most, std::fabs(v)), finite = finite && std::isfinite(v);
@@ -158,11 +158,11 @@ double frozen_log(double x) {  // 1 <= x < infinity
   return sum + (lost - (half - low));
 }
 // The results of a row: one or all.
-row of_exponentials(const lockstep_normalize_desc& d, const row& h, int64_t label, const double* given) {
+doubles of_exponentials(const lockstep_normalize_desc& d, const doubles& h, int64_t label, const double* given) {
   double m = h[0];
   for (const double x : h) m = std::isnan(m) || std::isnan(x) ? NAN : d.scale > 0 ? std::max(m, x) : std::min(m, x);
   if (given != nullptr) m = given[0];
-  row below, e, y;
+  doubles below, e, y;
   for (const double x : h) below.push_back((x - m) * d.scale), e.push_back(frozen_exp(below.back()));
   const double sum = given != nullptr ? given[1] : pieces(e, false).sum, log = frozen_log(sum), inverse = 1 / sum;
   if (d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) return {std::isinf(m) ? m * d.scale : m * d.scale + log};
@@ -188,7 +188,7 @@ namespace {
 
 // ---- gradients ----------------------------------------------------------------
 // The sum of products in order, by levels as everything here.
-double of_products(const row& x, const row& y) {
+double of_products(const doubles& x, const doubles& y) {
   std::vector<double> level;
   for (size_t begin = 0; begin < x.size(); begin += 2048) {
     std::array<double, 128> lane;
@@ -207,10 +207,10 @@ double of_products(const row& x, const row& y) {
 }
 
 struct rows_of_gradients {
-  std::vector<row> g, t;
+  std::vector<doubles> g, t;
 };
 // One row of dst; g and t go to columns.
-void of_gradients(const test_case& c, int64_t r, const row& h, rows_of_gradients& all, unsigned char* dst) {
+void of_gradients(const test_case& c, int64_t r, const doubles& h, rows_of_gradients& all, unsigned char* dst) {
   const lockstep_normalize_desc& d = c.normalize;
   const bool layer = d.kind == LOCKSTEP_NORMALIZE_LAYER_BACKWARD;
   const auto n = static_cast<double>(d.length);
@@ -220,7 +220,7 @@ void of_gradients(const test_case& c, int64_t r, const row& h, rows_of_gradients
   else
     squares = pieces(h, false).squares;
   const double scale = 1.0 / std::sqrt(squares / n + d.eps);
-  row g, t, u, off;
+  doubles g, t, u, off;
   for (size_t i = 0; i < h.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     g.push_back(type_of(d.dtype).load(c.gradient.data(), r * d.gradient_stride + at));
@@ -237,7 +237,7 @@ void of_gradients(const test_case& c, int64_t r, const row& h, rows_of_gradients
 void of_columns(const test_case& c, const rows_of_gradients& all) {
   const type to = type_of(c.normalize.weight_dtype);
   for (size_t i = 0; i < static_cast<size_t>(c.normalize.length) && !all.g.empty(); ++i) {
-    row g, t;
+    doubles g, t;
     for (size_t r = 0; r < all.g.size(); ++r) g.push_back(all.g[r][i]), t.push_back(all.t[r][i]);
     const auto at = static_cast<int64_t>(i);
     if (!c.weight_gradient.empty()) to.store(c.weight_gradient.data(), at, of_products(g, t));
@@ -262,7 +262,7 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
       if (segments && d.kind == LOCKSTEP_NORMALIZE_LOGSUMEXP) to.store(dst, r * d.dst_stride, -INFINITY);
       continue;
     }
-    row h(static_cast<size_t>(length));
+    doubles h(static_cast<size_t>(length));
     for (int64_t i = 0; i < length; ++i) {
       double& element = h[static_cast<size_t>(i)];
       element = from.load(src, segments ? begin + i : place(d.src_stride, r, i));
@@ -278,7 +278,7 @@ void oracle_normalize(const test_case& c, const unsigned char* src, unsigned cha
     if (d.kind >= LOCKSTEP_NORMALIZE_SOFTMAX) {
       int64_t label = 0;
       if (d.kind == LOCKSTEP_NORMALIZE_PICKED) std::memcpy(&label, c.weight.data() + r * 8, sizeof label);
-      const row y = of_exponentials(d, h, label, c.given.empty() ? nullptr : c.given.data() + 2 * r);
+      const doubles y = of_exponentials(d, h, label, c.given.empty() ? nullptr : c.given.data() + 2 * r);
       for (size_t i = 0; i < y.size(); ++i) {
         const auto k = static_cast<int64_t>(i);
         const bool one = d.kind >= LOCKSTEP_NORMALIZE_LOGSUMEXP;

@@ -7,8 +7,6 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* reductions[] = {"sum", "min", "max", "argmin", "argmax", "ssq", "norm2"};
-constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
-constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 }  // namespace
 
 void parse_reduce_axes(tokens& in, test_case& c) {

@@ -22,6 +22,8 @@ namespace {
 constexpr size_t margin = 4096;  // bytes around a buffer that are looked at afterwards: a page
 const char* volatile running_now = "";
 
+}  // namespace
+
 // Memory between two unmapped pages. Grows; is never given back.
 class arena {
  public:
@@ -46,6 +48,8 @@ class arena {
   unsigned char* base_ = nullptr;
   size_t bytes_ = 0;
 };
+
+namespace {
 
 const unsigned char* canary() {
   static const auto* const block = [] {

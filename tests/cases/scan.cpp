@@ -8,9 +8,8 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* reductions[] = {"sum", "min", "max"};
-constexpr const char* dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
-constexpr const char* layouts[] = {"full", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
-constexpr const char* results[] = {"to_f32", "to_f64"};
+constexpr const char* scan_dtypes[] = {"", "f16", "bf16", "f32", "f64", "i32", "i64"};
+constexpr const char* scan_results[] = {"to_f32", "to_f64"};
 
 std::vector<unsigned char> draw_prefix(const test_case& c) {
   if (c.bare) return {0};
@@ -28,12 +27,12 @@ std::vector<unsigned char> draw_prefix(const test_case& c) {
 
 void parse_scan(tokens& in, test_case& c) {
   c.op = LOCKSTEP_SCAN;
-  const int reduction = in.one_of(reductions), dtype = in.one_of(dtypes), layout = in.one_of(layouts);
+  const int reduction = in.one_of(reductions), dtype = in.one_of(scan_dtypes), layout = in.one_of(usual_layouts);
   if (reduction < 0 || dtype < 1 || layout < 0) in.refuse("say reduction/dtype/layout");
   const auto what = static_cast<lockstep_reduction>(reduction);
   const auto type = static_cast<lockstep_dtype>(dtype);
   const bool exclusive = in.flag("exclusive");
-  const int result = in.one_of(results);
+  const int result = in.one_of(scan_results);
   const int64_t behind = in.number("behind", 0, 1, 1 << 20);
   const auto ld = in.numbers("ld", 1), stride = in.numbers("stride", 1);
   const auto size = in.sizes();
@@ -78,9 +77,9 @@ void parse_scan(tokens& in, test_case& c) {
     c.prefix = draw_prefix(c);
     if (!c.bare) c.before = state_of_prefix(c);
   }
-  c.cell = std::string("scan ") + reductions[reduction] + " " + dtypes[dtype] + " " +
-           (layout > 2 ? "segments" : layouts[layout]) + " " +
-           (result >= 0  ? results[result]
+  c.cell = std::string("scan ") + reductions[reduction] + " " + scan_dtypes[dtype] + " " +
+           (layout > 2 ? "segments" : usual_layouts[layout]) + " " +
+           (result >= 0  ? scan_results[result]
             : c.in_place ? "in_place"
             : behind > 0 ? "behind"
             : exclusive  ? "exclusive"

@@ -20,8 +20,6 @@ std::vector<std::string> lower_case_names() {
       if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   return names;
 }
-constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
-constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 }  // namespace
 
 const std::vector<std::string>& reduction_names() {

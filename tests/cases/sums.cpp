@@ -8,9 +8,6 @@
 namespace lockstep::cases {
 namespace {
 constexpr const char* kinds[] = {"dot", "sqdiff", "absdiff", "abs", "meanvar", "digest"};
-constexpr const char* layouts[] = {"full", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
-constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
-constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 
 // Elements of other: draws of their own where src's are random; a NaN stands in src alone.
 std::vector<unsigned char> other_of(const test_case& c) {
@@ -43,7 +40,7 @@ lockstep_sums_desc with_other(const test_case& c, const int64_t* offsets) {
 
 void parse_sums(tokens& in, test_case& c) {
   c.op = LOCKSTEP_SUMS;
-  const int kind = in.one_of(kinds), dtype = in.one_of(dtype_names()), layout = in.one_of(layouts);
+  const int kind = in.one_of(kinds), dtype = in.one_of(dtype_names()), layout = in.one_of(usual_layouts);
   if (kind < 0 || dtype < 1 || layout < 0) in.refuse("say kind/dtype/layout");
   const auto what = static_cast<lockstep_sums_kind>(kind);
   const auto type = static_cast<lockstep_dtype>(dtype);
@@ -95,7 +92,7 @@ void parse_sums(tokens& in, test_case& c) {
   if (variance || digest) c.dst.axis(2, 1);
   if (what <= LOCKSTEP_SUMS_ABSOLUTE_DIFFERENCES) c.other = other_of(c);
   c.cell = std::string("sums ") + kinds[kind] + " " + dtype_name(dtype) + " " +
-           (layout > 2 ? "segments" : layouts[layout]) + (to >= 0 ? std::string(" ") + roundings[to] : "");
+           (layout > 2 ? "segments" : usual_layouts[layout]) + (to >= 0 ? std::string(" ") + roundings[to] : "");
 }
 
 std::vector<std::string> list_sums(level depth) {

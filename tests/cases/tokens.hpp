@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/lockstep.h"
+
 namespace lockstep::cases {
 
 constexpr int64_t most_bytes = int64_t{1} << 47;  // of a process's addresses
@@ -109,5 +111,10 @@ class tokens {
   std::vector<std::string> words_;
   std::vector<bool> used_;
 };
+
+// Words that stand in the names of several operations: where sequences lie, and the types that sums are rounded to.
+inline constexpr const char* usual_layouts[] = {"full", "rows", "columns", "even", "mixed", "nonempty", "lopsided"};
+inline constexpr const char* roundings[] = {"to_f32", "to_f16", "to_bf16"};
+inline constexpr lockstep_dtype rounded[] = {LOCKSTEP_F32, LOCKSTEP_F16, LOCKSTEP_BF16};
 
 }  // namespace lockstep::cases

@@ -21,7 +21,7 @@ __extension__ using wide = __int128;
 
 constexpr size_t room = 1 << 18;
 alignas(4096) unsigned char src_bytes[room], dst_bytes[3][room];
-int64_t offsets[70];
+int64_t drawn_offsets[70];
 
 // Draws of one case; the same number gives the same case on every machine.
 class draws {
@@ -204,7 +204,7 @@ void draw_permute(draws& d, drawn& c) {
 int64_t reach(int64_t segments) {
   int64_t last = 0;
   for (int64_t s = 0; s < segments; ++s)
-    if (offsets[s + 1] > offsets[s]) last = std::max(last, offsets[s + 1]);
+    if (drawn_offsets[s + 1] > drawn_offsets[s]) last = std::max(last, drawn_offsets[s + 1]);
   return last;
 }
 
@@ -222,10 +222,10 @@ void draw_reduce(draws& d, drawn& c) {
   if (d.one_in(30)) r.result = d.enumerator<lockstep_dtype>(0, LOCKSTEP_BOOL + 1);
   const size_t bytes = std::max<size_t>(lockstep_dtype_bytes(dtype), 1);
   if (d.one_in(4) && r.count >= 0 && r.count < 69) {
-    offsets[0] = d.one_in(20) ? d.size(9) : d.upto(5);
+    drawn_offsets[0] = d.one_in(20) ? d.size(9) : d.upto(5);
     for (int64_t s = 0; s < r.count; ++s)
-      offsets[s + 1] = d.one_in(60) ? d.size(50) : plus(offsets[s], d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
-    r.offsets = offsets;
+      drawn_offsets[s + 1] = d.one_in(60) ? d.size(50) : plus(drawn_offsets[s], d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
+    r.offsets = drawn_offsets;
     if (!d.one_in(6)) r.element_stride = 1;
     c.src = span({{reach(r.count), std::max<int64_t>(r.element_stride, 1)}}, bytes);
   } else {
@@ -286,7 +286,7 @@ void draw_shuffle(draws& d, drawn& c) {
 int64_t draw_segments(draws& d, int64_t& segments) {
   segments = d.upto(60);
   int64_t at = d.upto(5);
-  for (int64_t s = 0; s <= segments; ++s) offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
+  for (int64_t s = 0; s <= segments; ++s) drawn_offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
   return reach(segments);
 }
 
@@ -342,7 +342,7 @@ void draw_normalize(draws& d, drawn& c) {
   if (!exponential || !d.one_in(3)) return;
   if (!d.one_in(9)) n.residual = n.sum = nullptr;
   const int64_t last = draw_segments(d, n.count);
-  n.offsets = offsets;
+  n.offsets = drawn_offsets;
   c.src = span({{last, 1}}, bytes(n.dtype));
   c.dst = n.kind < LOCKSTEP_NORMALIZE_LOGSUMEXP ? span({{last, 1}}, bytes(n.result))
                                                 : span({{n.count, n.dst_stride}}, bytes(n.result));
@@ -363,7 +363,7 @@ void draw_scan(draws& d, drawn& c) {
   const size_t bytes = lockstep_dtype_bytes(r.dtype), result_bytes = lockstep_dtype_bytes(r.result);
   if (d.one_in(3)) {
     const int64_t last = draw_segments(d, r.count);
-    r.offsets = offsets;
+    r.offsets = drawn_offsets;
     if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
     if (d.one_in(2)) r.dst_element_stride = r.element_stride;
     c.src = span({{last, r.element_stride}}, bytes), c.dst = span({{last, r.dst_element_stride}}, result_bytes);
@@ -390,7 +390,7 @@ void draw_sums(draws& d, drawn& c) {
   c.src = span({{r.count, r.sequence_stride}, {r.length, r.element_stride}}, bytes);
   if (d.one_in(3)) {
     const int64_t last = draw_segments(d, r.count);
-    r.offsets = offsets;
+    r.offsets = drawn_offsets;
     if (r.element_stride < 1 || r.element_stride > 4) r.element_stride = 1;
     if (r.other_element_stride < 1 || r.other_element_stride > 4) r.other_element_stride = 1;
     c.src = span({{last, r.element_stride}}, bytes), other = span({{last, r.other_element_stride}}, bytes);

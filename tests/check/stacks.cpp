@@ -73,7 +73,7 @@ std::string check_once(lockstep_context* context, const subject& s, bool planned
   lockstep_status status = LOCKSTEP_OK;
   if (planned) {
     lockstep_plan* made = nullptr;
-    status = plan(context, s.c, arrays_beside(s.c.offsets.data()), nullptr, &made);
+    status = cases::plan(context, s.c, arrays_beside(s.c.offsets.data()), nullptr, &made);
     if (status == LOCKSTEP_OK) status = lockstep_plan_execute(made, src, dst.data(), nullptr);
     const std::string text = lockstep_last_error();
     lockstep_plan_destroy(made);

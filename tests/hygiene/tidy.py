@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,6 +29,10 @@ if not os.environ.get("CLANG_TIDY") and "version 14." not in subprocess.run([tid
 commands = json.loads((build / "compile_commands.json").read_text())
 for one in commands:
     one["command"] = shlex.join(word for word in shlex.split(one["command"]) if word not in UNKNOWN_TO_CLANG)
+# Sources that are compiled together stand in a file that includes them.
+for one in [one for one in commands if re.search(r"-unity\d+\.cpp$", one["file"])]:
+    for source in re.findall(r"#include\s*[<\"](.+)[>\"]", pathlib.Path(one["directory"], one["file"]).read_text()):
+        commands.append({**one, "file": source, "command": one["command"].replace(one["file"], shlex.quote(source))})
 known = {pathlib.Path(one["directory"], one["file"]).resolve() for one in commands}
 if named:
     files = [pathlib.Path(name).resolve() for name in named]

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // Ratios and times of the runs that have a shape, as logarithms.
-struct sums {
+struct totals {
   double ms = 0, ratio = 0;
   int runs = 0, judged = 0, behind = 0;
 };
@@ -32,7 +32,7 @@ std::string us_text(double ms) { return ms < 0.1 ? format_text("{:.2f}", ms * 1e
 std::vector<sampled> sampled_shapes(const std::vector<ordered_json>& runs) {
   std::vector<sampled> all;
   std::map<std::pair<std::string, std::string>, size_t> known;  // by place and name
-  std::vector<sums> of;
+  std::vector<totals> of;
   for (const ordered_json& run : runs) {
     if (!run.at("meta").contains("sample")) continue;
     std::map<std::pair<std::string, std::string>, std::string> peers;  // by backend and name
@@ -50,7 +50,7 @@ std::vector<sampled> sampled_shapes(const std::vector<ordered_json>& runs) {
       sampled& one = all[at->second];
       one.others = peers[{row.at("backend"), name}];
       one.name = name, one.place = place, one.kind = kind_of(row.at("op"), name);
-      sums& sum = of[at->second];
+      totals& sum = of[at->second];
       one.variant = row.at("variant"), one.bytes = row.at("bytes"), one.fraction = row.at("fraction");
       one.runs = ++sum.runs;
       sum.ms += std::log(row.value("sample_ms", row.at("median_ms").get<double>()));

@@ -90,7 +90,7 @@ std::string tip_of(const array& a, int64_t e, int64_t many, int lane) {
   return lane == -2 ? which + ", several lanes" : format_text("{}, lane {}", which, lane);
 }
 
-drawing panel(const view& v, const request& r) {
+drawing panel_drawing(const view& v, const request& r) {
   const array& a = array_of(v, r);
   if (a.where == space::lanes) return lanes_panel(v, r);
   const window w = window_of(v, r, 40, 64);
@@ -160,7 +160,7 @@ drawing step_drawing(const view& v, size_t step, double width) {
   drawing all{0, 0, ""};
   double x = 0, y = 0, tallest = 0;
   for (const request* r : v.steps[step]) {
-    const drawing d = panel(v, *r);
+    const drawing d = panel_drawing(v, *r);
     if (x > 0 && x + d.width > width) x = 0, y += tallest + 16, tallest = 0;
     all.content += format_text("<g transform='translate({:.1f},{:.1f})'>\n{}</g>\n", x, y, d.content);
     tallest = std::max(tallest, d.height);

@@ -9,7 +9,7 @@
 namespace lockstep::tool::probe {
 namespace {
 
-std::string number(double v) { return pages::text_of(v, pages::unit::number); }
+std::string on_page(double v) { return pages::text_of(v, pages::unit::number); }
 
 // A terminal's ">= 1.2" and "80 +-15%" as print has them.
 std::string symbols(std::string text) {
@@ -48,7 +48,7 @@ pages::table table_of(const row& r) {
                       {l.taught ? symbols(l.taught->text) : ""},
                       {symbols(l.now.text)},
                       {l.figure()},
-                      {number(l.low) == number(l.high) ? "" : number(l.low) + " to " + number(l.high)},
+                      {on_page(l.low) == on_page(l.high) ? "" : on_page(l.low) + " to " + on_page(l.high)},
                       {l.unit},
                       {text(l.said), tone_of(l.said)}});
     if (fits)
@@ -145,7 +145,7 @@ void add_picture(pages::page& page, const std::vector<memory>& picture) {
   bandwidth.title = "Bandwidth of each memory";
   bandwidth.values = {.label = "GB/s, whole chip", .scale = pages::scale::log10};
   for (const memory& m : picture) {
-    const auto text_of = [](double v) { return std::isnan(v) ? std::string() : number(v); };
+    const auto text_of = [](double v) { return std::isnan(v) ? std::string() : on_page(v); };
     t.rows.push_back({{m.name},
                       {m.where},
                       {m.seen_by},

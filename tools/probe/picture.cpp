@@ -20,13 +20,13 @@ std::string say(double x, double y, const char* style, const std::string& text) 
   return pages::svg_text(x, y, "start", style, text);
 }
 
-std::string number(double v) { return v >= 100 ? format_text("{:.0f}", v) : format_text("{:.3g}", v); }
+std::string rounded(double v) { return v >= 100 ? format_text("{:.0f}", v) : format_text("{:.3g}", v); }
 
 // A memory in its box; `holds`: the text in place of its name.
 std::string memory_in(const box& b, const memory& m, const std::string& holds) {
   std::string out = frame(b, "x-memory"), speed;
-  if (!std::isnan(m.latency_cycles)) speed = number(m.latency_cycles) + " cycles";
-  if (!std::isnan(m.gb_s)) speed += (speed.empty() ? "" : ", ") + number(m.gb_s) + " GB/s";
+  if (!std::isnan(m.latency_cycles)) speed = rounded(m.latency_cycles) + " cycles";
+  if (!std::isnan(m.gb_s)) speed += (speed.empty() ? "" : ", ") + rounded(m.gb_s) + " GB/s";
   double y = b.y + 20;
   out += say(b.x + 12, y, "x-name", holds);
   out += say(b.x + 12, y += 18, "x-said", "seen by: " + m.seen_by);
