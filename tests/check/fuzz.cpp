@@ -224,7 +224,8 @@ void draw_reduce(draws& d, drawn& c) {
   if (d.one_in(4) && r.count >= 0 && r.count < 69) {
     drawn_offsets[0] = d.one_in(20) ? d.size(9) : d.upto(5);
     for (int64_t s = 0; s < r.count; ++s)
-      drawn_offsets[s + 1] = d.one_in(60) ? d.size(50) : plus(drawn_offsets[s], d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
+      drawn_offsets[s + 1] =
+          d.one_in(60) ? d.size(50) : plus(drawn_offsets[s], d.one_in(4) ? 0 : d.upto(large ? 900 : 40));
     r.offsets = drawn_offsets;
     if (!d.one_in(6)) r.element_stride = 1;
     c.src = span({{reach(r.count), std::max<int64_t>(r.element_stride, 1)}}, bytes);
@@ -286,7 +287,8 @@ void draw_shuffle(draws& d, drawn& c) {
 int64_t draw_segments(draws& d, int64_t& segments) {
   segments = d.upto(60);
   int64_t at = d.upto(5);
-  for (int64_t s = 0; s <= segments; ++s) drawn_offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
+  for (int64_t s = 0; s <= segments; ++s)
+    drawn_offsets[s] = at, at += d.one_in(40) ? -1 : d.upto(d.one_in(5) ? 3000 : 60);
   return reach(segments);
 }
 
