@@ -99,7 +99,7 @@ class Bench(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.path = OUT / "bench.html"
-        names = ["readme-h200", "ladder-h200", "host-pinned-h200", "crossover-h200", "readme-zen4-1-thread", "readme-cascadelake-2-threads"]
+        names = ["readme-h200", "ladder-h200", "host-pinned-h200", "crossover-h200", "readme-cascadelake-1-thread", "readme-cascadelake-2-threads"]
         cls.files = [RESULTS / f"{name}.json" for name in names]
         tool("bench", "--html", cls.path, *(word for f in cls.files for word in ("--from", f)))
         cls.page = cls.path.read_text(encoding="utf-8")
